@@ -805,16 +805,6 @@ export const ROWS: Readonly<Record<string, Row>> = {
   random: sync(),
   roundRobin: sync(),
   sticky: sync(opt(fn)),
-  leastRecentlyFailed: sync(
-    options({
-      memoryMs: opt(
-        argument(
-          () => 5,
-          (v) => v === 17 || v === 0.5,
-        ),
-      ),
-    }),
-  ),
   weighted: sync(options({ weightOf: opt(fn), onBadWeight: opt(fn) })),
   // Called by the provider, for each request.
   'strategy.pick': sync(),
@@ -1057,7 +1047,6 @@ export const ROWS: Readonly<Record<string, Row>> = {
       readOnly: opt(flag),
       allowWrites: opt(flag),
       bearerTokenFile: opt(name),
-      staticTimeoutMs: opt(ms),
       strategy: opt(fn),
       onEvent: opt(fn),
     }),

@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/base/clock.js';
+import { until } from '../../core/base/until.js';
 import { type CallLimit, CallLimits } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
@@ -99,11 +100,13 @@ export class CallQueue {
   }
 
   async #nextState(limit: CallLimit): Promise<void> {
-    let forget: () => void = () => undefined;
-    const change = new Promise<void>((resolve) => {
-      forget = this.keeper.onState(() => resolve());
-    });
-    await limit.bound(() => change).finally(forget);
+    const { keeper } = this;
+    const { state } = keeper;
+    await until(
+      (listener) => keeper.onState(listener),
+      () => keeper.state !== state || undefined,
+      (changed) => limit.bound(() => changed),
+    );
   }
 
   /** Has the connection given up over which a request was sent that is not answered. */

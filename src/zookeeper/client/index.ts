@@ -12,20 +12,20 @@ export {
 export type { ZooKeeperTls } from './connection/tls.js';
 export type { SessionState } from './session-state.js';
 export { checkZnodeName } from './znode-path.js';
-export type {
-  CallOptions,
-  CreatedZnode,
-  CreateMode,
-  MultiOperation,
-  ReadingWatch,
-  Watch,
-  Znode,
-  ZnodeData,
-  ZnodeStat,
-  ZooKeeper,
+export {
+  CALL_TIMEOUT_MS as DEFAULT_OPERATION_TIMEOUT_MS,
+  type CallOptions,
+  type CreatedZnode,
+  type CreateMode,
+  type MultiOperation,
+  type ReadingWatch,
+  type Watch,
+  type Znode,
+  type ZnodeData,
+  type ZnodeStat,
+  type ZooKeeper,
 } from './zookeeper.js';
 export {
-  DEFAULT_OPERATION_TIMEOUT_MS,
   DEFAULT_SESSION_TIMEOUT_MS,
   openZooKeeper,
   ZooKeeperClient,

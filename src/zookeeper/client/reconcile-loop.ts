@@ -4,6 +4,7 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
+import { until } from '../../core/base/until.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
 import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';
@@ -120,20 +121,12 @@ export class ReconcileLoop {
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async until(isReached: () => boolean, timeoutMs: number, signal?: AbortSignal): Promise<boolean> {
-    let forget: () => void = () => undefined;
-    const reached = new Promise<void>((resolve) => {
-      const check = () => {
-        if (isReached() || this.#state.status === 'closed') resolve();
-      };
-      forget = this.#progress.add(check);
-      check();
-    });
-    try {
-      await withTimeout(this.options.clock, timeoutMs, reached, signal);
-    } finally {
-      forget();
-    }
-    return isReached();
+    const reached = await until(
+      (listener) => this.#progress.add(listener),
+      () => isReached() || (this.#state.status === 'closed' ? false : undefined),
+      (found) => withTimeout(this.options.clock, timeoutMs, found, signal),
+    );
+    return reached ?? isReached();
   }
 
   /**

@@ -1,6 +1,7 @@
 import { timeoutSignal } from '../../core/base/abort.js';
 import { backoffMs } from '../../core/base/backoff.js';
 import { Listeners } from '../../core/base/listeners.js';
+import { shareAnswer } from '../../core/base/share-answer.js';
 import type { ConnectString } from './connect-string.js';
 import type { LibrarySessionOptions, OpenSession, Session } from './connection/library-session.js';
 import type { SessionState } from './session-state.js';
@@ -30,7 +31,7 @@ export class SessionKeeper {
   readonly #listeners = new Listeners<SessionState>();
   readonly #news: SessionState[] = [];
   readonly #closing = new AbortController();
-  #closed: Promise<void> | undefined;
+  readonly #ended = shareAnswer(() => this.#end());
 
   constructor(private readonly options: SessionKeeperOptions) {
     this.#session = this.#open();
@@ -64,8 +65,7 @@ export class SessionKeeper {
   }
 
   close(): Promise<void> {
-    this.#closed ??= this.#end();
-    return this.#closed;
+    return this.#ended();
   }
 
   async #end(): Promise<void> {

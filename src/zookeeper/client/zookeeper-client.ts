@@ -21,17 +21,18 @@ import { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
-import type {
-  CallOptions,
-  CreatedZnode,
-  CreateMode,
-  MultiOperation,
-  ReadingWatch,
-  Watch,
-  Znode,
-  ZnodeData,
-  ZnodeStat,
-  ZooKeeper,
+import {
+  CALL_TIMEOUT_MS,
+  type CallOptions,
+  type CreatedZnode,
+  type CreateMode,
+  type MultiOperation,
+  type ReadingWatch,
+  type Watch,
+  type Znode,
+  type ZnodeData,
+  type ZnodeStat,
+  type ZooKeeper,
 } from './zookeeper.js';
 import { ignoring, isFault, ZooKeeperError } from './zookeeper-error.js';
 
@@ -72,8 +73,6 @@ export interface ZooKeeperOptions {
 export const DEFAULT_SESSION_TIMEOUT_MS = 20_000;
 /** The default of discovery's sessions: a dead node's entries go after it. */
 export const DISCOVERY_SESSION_TIMEOUT_MS = 10_000;
-/** The default of {@link ZooKeeperOptions.operationTimeoutMs}. */
-export const DEFAULT_OPERATION_TIMEOUT_MS = 5_000;
 
 /**
  * Begins to connect, in the background; the client can be used at once.
@@ -121,7 +120,7 @@ export class ZooKeeperClient implements ZooKeeper {
       clock = systemClock,
       random = systemRandom,
       sessionTimeoutMs = DEFAULT_SESSION_TIMEOUT_MS,
-      operationTimeoutMs = DEFAULT_OPERATION_TIMEOUT_MS,
+      operationTimeoutMs = CALL_TIMEOUT_MS,
     } = checked(options, OPTIONS);
     this.#clock = clock;
     this.#operationTimeoutMs = operationTimeoutMs;

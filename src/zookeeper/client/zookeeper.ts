@@ -1,5 +1,8 @@
 import type { SessionState } from './session-state.js';
 
+/** The default of a call's `timeoutMs`. */
+export const CALL_TIMEOUT_MS = 5_000;
+
 /** Options of every call. */
 export interface CallOptions {
   /**

@@ -17,7 +17,7 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import type { Watch, ZooKeeper } from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type Watch, type ZooKeeper } from '../client/zookeeper.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { SeenReporter } from './fleet.js';
 import { type ConfigName, contextsOf, contextsOfNode, historyPath, rootOf } from './layout.js';
@@ -76,7 +76,6 @@ export interface ConfigurationChange {
   readonly revisions: Readonly<Record<string, number>>;
 }
 
-const DEFAULT_TIMEOUT_MS = 5_000;
 /** How long to wait until watches are set, in milliseconds. */
 const WATCH_TIMEOUT_MS = 2_000;
 /** How many paths are begun to be watched in one turn of the event loop. */
@@ -97,7 +96,7 @@ export async function openConfiguration(
   const {
     clock = systemClock,
     random = systemRandom,
-    timeoutMs = DEFAULT_TIMEOUT_MS,
+    timeoutMs = CALL_TIMEOUT_MS,
     signal,
     nodeId,
     snapshot,

@@ -1,7 +1,7 @@
 import { checked } from '../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { whileConnectionIsAway } from '../client/retry.js';
-import type { CallOptions, ZooKeeper } from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type CallOptions, type ZooKeeper } from '../client/zookeeper.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { propertiesOf, readTree } from './context-tree.js';
 import { decodeRevision } from './history.js';
@@ -114,7 +114,6 @@ export interface ReadWait {
 }
 
 const READ_TIMEOUT_MS = 10_000;
-const CALL_TIMEOUT_MS = 5_000;
 
 /** Repeats what only reads while the connection is away. @throws {ZooKeeperError} @throws `signal.reason` */
 export function repeated<T>(

@@ -1,5 +1,6 @@
 import { withTimeout } from '../../core/base/abort.js';
 import { checkArguments, checked, FLAG, maybe, OBJECT } from '../../core/base/arguments.js';
+import { until } from '../../core/base/until.js';
 import type { ConnectString } from '../client/connect-string.js';
 import {
   DISCOVERY_SESSION_TIMEOUT_MS,
@@ -138,28 +139,15 @@ export class Discoverer {
     const instance = routingInstance(announcement, lease, { clock, random });
     if (instance === undefined) return undefined;
     const path = instancePath(announcement.basePath ?? DEFAULT_BASE_PATH, instance.name, instance.id);
-    await withTimeout(clock, timeoutMs, this.#firstAttempt(), signal);
+    await until(
+      (listener) => zookeeper.onState(listener),
+      () => zookeeper.state.status !== 'connecting' || zookeeper.state.problem !== undefined || undefined,
+      (attempted) => withTimeout(clock, timeoutMs, attempted, signal),
+    );
     if (zookeeper.state.status !== 'connected') return undefined;
     const data = encodeInstance(instance, jsonPayload);
     const asked = refusalOf(zookeeper, { path, data }, { timeoutMs, signal });
     return asked.catch(() => signal?.throwIfAborted());
-  }
-
-  /** Resolves once there is a connection, or the first attempt has failed. */
-  #firstAttempt(): Promise<void> {
-    const { zookeeper } = this;
-    return new Promise((resolve) => {
-      const isOver = () => {
-        const { state } = zookeeper;
-        return state.status !== 'connecting' || state.problem !== undefined;
-      };
-      const forget = zookeeper.onState(() => {
-        if (!isOver()) return;
-        forget();
-        resolve();
-      });
-      if (isOver()) resolve();
-    });
   }
 
   /** Takes the node out of the tree, except for an allocated node id itself. Never rejects. */

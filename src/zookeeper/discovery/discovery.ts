@@ -3,6 +3,7 @@ import { checkArguments, checked, LEASE, OBJECT } from '../../core/base/argument
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { notify } from '../../core/base/listeners.js';
+import { shareAnswer } from '../../core/base/share-answer.js';
 import type { Lease, LeaseEvent } from '../../core/lease/model/lease.js';
 import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
 import { type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
@@ -98,7 +99,7 @@ export class Discovery {
   #left = false;
   readonly #ending = new AbortController();
   #forgetLease = () => {};
-  #closing: Promise<void> | undefined;
+  readonly #closed = shareAnswer(() => this.#close());
 
   constructor(private readonly options: DiscoveryOptions) {
     const { zookeeper, lease, clock, random, readyTimeoutMs } = checked(options, {
@@ -230,8 +231,7 @@ export class Discovery {
    * server answers; never rejects.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return this.#closed();
   }
 
   async #close(): Promise<void> {

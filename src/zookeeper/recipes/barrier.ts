@@ -1,7 +1,7 @@
 import type { ZooKeeper } from '../client/zookeeper.js';
 import { ignoring } from '../client/zookeeper-error.js';
 import { type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
-import { briefly, inTime, untilData } from './waiting.js';
+import { inTime, untilData, withCallTimeout } from './waiting.js';
 
 /**
  * A gate that is open unless a process has set it. It outlives that process. All methods may be given
@@ -35,7 +35,7 @@ export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
   const recipe = recipeOn(zookeeper, path, options);
   return {
     set: (wait) =>
-      inTime(recipe, briefly(wait), 'could not be set', async ({ retry }) => {
+      inTime(recipe, withCallTimeout(wait), 'could not be set', async ({ retry }) => {
         const create = retry((call) => zookeeper.createWithParents(path, recipe.data, 'shared', call));
         await create.catch(ignoring('node-exists'));
       }),
@@ -44,7 +44,7 @@ export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
         untilData(wait, path, (znode) => znode === undefined),
       ),
     remove: (wait) =>
-      inTime(recipe, briefly(wait), 'could not be removed', async ({ retry }) => {
+      inTime(recipe, withCallTimeout(wait), 'could not be removed', async ({ retry }) => {
         await retry((call) => zookeeper.remove(path, undefined, call));
       }),
   };

@@ -1,7 +1,7 @@
 import { BoundSession } from '../client/bound-session.js';
 import { SessionDeadline } from '../client/session-deadline.js';
 import { isFault } from '../client/zookeeper-error.js';
-import { type Claim, ZnodeHolder } from './lock-handle.js';
+import { type HeldZnode, ZnodeHolder } from './lock-handle.js';
 import { createOwn, discard, erase, type OwnZnode, protectedPath } from './own-znode.js';
 import type { Recipe, WaitOptions } from './recipe.js';
 import { foreignZnode, RecipeError } from './recipe-error.js';
@@ -23,7 +23,7 @@ export interface ContestRules {
 }
 
 /** One watch: `gone` is the name of a znode. */
-export type Blocker = { readonly gone: string } | 'children';
+type Blocker = { readonly gone: string } | 'children';
 
 /** Waits for the turn of the one before: the order of a lock. */
 export const waitForPredecessor: ContestRules['blocker'] = (ahead) => {
@@ -52,8 +52,8 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   constructor(
     private readonly recipe: Recipe,
     private readonly rules: ContestRules,
-    private readonly hold: (claim: Claim, recipe: Recipe) => H = (claim) =>
-      new ZnodeHolder(claim, recipe) as H,
+    private readonly hold: (held: HeldZnode, recipe: Recipe) => H = (held) =>
+      new ZnodeHolder(held, recipe) as H,
   ) {}
 
   /**

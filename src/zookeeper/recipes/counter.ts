@@ -6,7 +6,7 @@ import { isFault } from '../client/zookeeper-error.js';
 import { lock } from './lock.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { outcomeUnknown, RecipeError } from './recipe-error.js';
-import { briefly, inTime, type Wait, writeOnce } from './waiting.js';
+import { inTime, type Wait, withCallTimeout, writeOnce } from './waiting.js';
 
 /**
  * A number of 64 bits with its sign, 0 until it is first changed. All methods may be given `timeoutMs`, 5 s
@@ -44,10 +44,10 @@ const PAUSE_MS = { first: 5, max: 200 };
 export function counter(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): Counter {
   const recipe = recipeOn(zookeeper, path, options);
   const change = (next: Change, wait: WaitOptions | undefined) =>
-    inTime(recipe, briefly(wait), 'could not be changed', (time) => changed(time, next));
+    inTime(recipe, withCallTimeout(wait), 'could not be changed', (time) => changed(time, next));
   return {
     get: (wait) =>
-      inTime(recipe, briefly(wait), 'could not be read', async ({ retry }) =>
+      inTime(recipe, withCallTimeout(wait), 'could not be read', async ({ retry }) =>
         longOf(path, await read(recipe, retry)),
       ),
     async add(amount, wait) {
@@ -136,7 +136,7 @@ function toLong(name: string, value: bigint | number): bigint {
 }
 
 /** 8 bytes, big-endian. */
-export function toBytes(value: bigint): Buffer {
+function toBytes(value: bigint): Buffer {
   const bytes = Buffer.alloc(8);
   bytes.writeBigInt64BE(value);
   return bytes;
@@ -146,7 +146,7 @@ export function toBytes(value: bigint): Buffer {
  * No znode, and an empty one, which a lock on the path has made, are 0 to Curator as well.
  * @throws {RecipeError} `damaged`
  */
-export function longOf(path: string, znode: Pick<Znode, 'data'> | undefined): bigint {
+function longOf(path: string, znode: Pick<Znode, 'data'> | undefined): bigint {
   const length = znode?.data.length ?? 0;
   if (znode === undefined || length === 0) return 0n;
   if (length === 8) return znode.data.readBigInt64BE();

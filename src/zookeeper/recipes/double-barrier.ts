@@ -53,10 +53,10 @@ export function doubleBarrier(
   options: DoubleBarrierOptions,
 ): DoubleBarrier {
   const recipe = recipeOn(zookeeper, path, checked(options), { members: whole(1, 1_000_000) });
-  return new Member(recipe, options.members);
+  return new BarrierMember(recipe, options.members);
 }
 
-class Member implements DoubleBarrier {
+class BarrierMember implements DoubleBarrier {
   readonly #ready: string;
   #isBusy = false;
   #place: { readonly session: BoundSession; readonly own: string } | undefined;

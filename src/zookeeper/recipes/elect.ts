@@ -6,7 +6,7 @@ import type { Watch, ZooKeeper } from '../client/zookeeper.js';
 import { Contest, inOrder, waitForPredecessor } from './contest.js';
 import type { LockHandle } from './lock-handle.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
-import { briefly, inTime } from './waiting.js';
+import { inTime, withCallTimeout } from './waiting.js';
 
 const LATCH = 'latch-';
 const KINDS = [LATCH];
@@ -83,7 +83,7 @@ export async function participants(
   options: RecipeOptions & WaitOptions = {},
 ): Promise<Participant[]> {
   const recipe = recipeOn(zookeeper, path, options);
-  return inTime(recipe, briefly(options), 'could not be read', async ({ retry }) => {
+  return inTime(recipe, withCallTimeout(options), 'could not be read', async ({ retry }) => {
     const names = await retry((call) => zookeeper.children(path, call));
     const found = await Promise.all(
       inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, retry)),

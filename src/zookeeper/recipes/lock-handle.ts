@@ -62,7 +62,7 @@ const WATCH_SHARE = 1 / 12;
 const MOMENT_MS = 1;
 
 /** What the contest has won. */
-export interface Claim {
+export interface HeldZnode {
   readonly session: BoundSession;
   readonly path: string;
   readonly token: bigint;
@@ -88,14 +88,14 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   readonly #forgetSession: () => void;
 
   constructor(
-    private readonly claim: Claim,
+    private readonly held: HeldZnode,
     private readonly recipe: Recipe,
   ) {
     const { clock, random, zookeeper } = recipe;
     super({ clock, random, emit: () => undefined, tracer: harmless(undefined) }, {});
-    this.token = claim.token;
-    this.#path = claim.path;
-    this.#paths.add(claim.path);
+    this.token = held.token;
+    this.#path = held.path;
+    this.#paths.add(held.path);
     this.#forgetSession = zookeeper.onState(() => this.#onSession());
     this.#onSession();
     void this.#settle();
@@ -106,7 +106,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   }
 
   get deadline(): number {
-    return this.claim.deadline.until;
+    return this.held.deadline.until;
   }
 
   async guard(operations: readonly MultiOperation[]): Promise<void> {
@@ -116,7 +116,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     this.check();
     const { path } = this;
     try {
-      await this.claim.session.multi([{ type: 'check', path }, ...operations]);
+      await this.held.session.multi([{ type: 'check', path }, ...operations]);
     } catch (error) {
       if (isFault(error, 'no-node') && error.path === path) this.loseTo('its znode has been deleted');
       if (error instanceof ZooKeeperError && error.outcome === 'not-applied') this.check();
@@ -132,7 +132,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   protected async moveTo(path: string): Promise<void> {
     this.check();
     const from = this.#path;
-    const { session } = this.claim;
+    const { session } = this.held;
     const { data } = this.recipe;
     this.#watch?.close();
     const move: readonly MultiOperation[] = [
@@ -166,15 +166,15 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
    * deadline.
    */
   protected override get timing(): LeaseTiming {
-    return leaseTiming(this.claim.deadline.timeoutMs / 2);
+    return leaseTiming(this.held.deadline.timeoutMs / 2);
   }
 
   protected override get renewAt(): number {
-    return this.claim.deadline.sentAt + this.timing.renewEveryMs;
+    return this.held.deadline.sentAt + this.timing.renewEveryMs;
   }
 
   protected override async attempt(): Promise<void> {
-    const { session, deadline } = this.claim;
+    const { session, deadline } = this.held;
     const { path } = this;
     const sentAt = this.recipe.clock.monotonic();
     try {
@@ -196,7 +196,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     try {
       const timeoutMs = leftMs();
       await Promise.all(
-        [...this.#paths].map((path) => this.claim.session.remove(path, undefined, { timeoutMs })),
+        [...this.#paths].map((path) => this.held.session.remove(path, undefined, { timeoutMs })),
       );
     } catch {
       await withTimeout(clock, leftMs(), this.#erase());
@@ -206,7 +206,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   protected override whenOver(lost: LockLostError | undefined): void {
     this.#watch?.close();
     this.#forgetSession();
-    this.claim.onEnd();
+    this.held.onEnd();
     if (lost) void this.#eraseAfter(lost.deadline);
   }
 
@@ -230,7 +230,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   /** Begins what one that is held for a moment only is spared. It is valid for longer than that. */
   async #settle(): Promise<void> {
     const { clock } = this.recipe;
-    const until = clock.monotonic() + Math.min(WATCH_AFTER_MS, this.claim.deadline.timeoutMs * WATCH_SHARE);
+    const until = clock.monotonic() + Math.min(WATCH_AFTER_MS, this.held.deadline.timeoutMs * WATCH_SHARE);
     await clock.sleep(MOMENT_MS);
     // After a pause of this process at once.
     await sleepUntil(clock, until, this.ending).catch(() => undefined);
@@ -248,7 +248,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   }
 
   #onSession(): void {
-    const { session, deadline } = this.claim;
+    const { session, deadline } = this.held;
     const { state } = this.recipe.zookeeper;
     if (session.isOver)
       this.loseTo(`its session has ${state.status === 'closed' ? 'been closed' : 'expired'}`);
@@ -262,6 +262,6 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   }
 
   async #erase(): Promise<void> {
-    await Promise.all([...this.#paths].map((path) => erase(this.recipe, this.claim.session, path)));
+    await Promise.all([...this.#paths].map((path) => erase(this.recipe, this.held.session, path)));
   }
 }

@@ -1,9 +1,9 @@
 import type { ZooKeeper } from '../client/zookeeper.js';
 import { Contest, type ContestRules, waitForPredecessor } from './contest.js';
 import type { ZooKeeperLock } from './lock.js';
-import { type LockHandle, ZnodeHolder } from './lock-handle.js';
+import { type HeldZnode, type LockHandle, ZnodeHolder } from './lock-handle.js';
 import { protectedPath } from './own-znode.js';
-import { type RecipeOptions, recipeOn } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn } from './recipe.js';
 
 const READ = '__READ__';
 const WRITE = '__WRIT__';
@@ -45,10 +45,10 @@ export function writeLock(
   options?: RecipeOptions,
 ): ZooKeeperLock<WriteLockHandle> {
   const recipe = recipeOn(zookeeper, path, options);
-  return new Contest(recipe, { name: WRITE, kinds: KINDS, blocker: waitForPredecessor }, (claim) => {
+  return new Contest(recipe, { name: WRITE, kinds: KINDS, blocker: waitForPredecessor }, (held) => {
     // The read lock takes the writer's number: with a new number it would be behind the waiting writers.
-    const number = claim.path.slice(claim.path.lastIndexOf(WRITE) + WRITE.length);
-    return new WriteHolder(claim, recipe, protectedPath(recipe, READ) + number);
+    const number = held.path.slice(held.path.lastIndexOf(WRITE) + WRITE.length);
+    return new WriteHolder(held, recipe, protectedPath(recipe, READ) + number);
   });
 }
 
@@ -56,11 +56,11 @@ class WriteHolder extends ZnodeHolder implements WriteLockHandle {
   #downgrade: Promise<void> | undefined;
 
   constructor(
-    claim: ConstructorParameters<typeof ZnodeHolder>[0],
-    recipe: ConstructorParameters<typeof ZnodeHolder>[1],
+    held: HeldZnode,
+    recipe: Recipe,
     private readonly readPath: string,
   ) {
-    super(claim, recipe);
+    super(held, recipe);
   }
 
   downgrade(): Promise<void> {

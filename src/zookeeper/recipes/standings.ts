@@ -4,7 +4,10 @@ import { inOrder } from './contest.js';
 import type { Contender, Standing } from './standing.js';
 
 /** The contenders at one path, the first one first; the number of them that hold, if it is no semaphore. */
-type Queue = Pick<Standing, 'kind'> & { readonly contenders: readonly Contender[]; readonly holding: number };
+type ContenderQueue = Pick<Standing, 'kind'> & {
+  readonly contenders: readonly Contender[];
+  readonly holding: number;
+};
 
 /** What the recipes call their znodes. */
 const KINDS = [
@@ -29,7 +32,7 @@ export async function standingsBelow(
   paths: readonly string[],
   signal?: AbortSignal,
 ): Promise<readonly Standing[]> {
-  const queues = new Map<string, Queue>();
+  const queues = new Map<string, ContenderQueue>();
   const visit = async (path: string, own: AbortSignal) => {
     const names = (await zookeeper.children(path, { signal: own })) ?? [];
     const below = path === '/' ? path : `${path}/`;
@@ -57,7 +60,7 @@ function queueOf(
   kind: Standing['kind'],
   order: readonly string[],
   znodes: readonly (Znode | undefined)[],
-): Queue {
+): ContenderQueue {
   const present = order.filter((_, at) => znodes[at] !== undefined);
   const writer = present.findIndex((name) => !name.includes('__READ__'));
   const contenders = znodes
@@ -79,8 +82,8 @@ function queueOf(
  */
 function standingsOf(
   path: string,
-  { kind, contenders, holding }: Queue,
-  queues: ReadonlyMap<string, Queue>,
+  { kind, contenders, holding }: ContenderQueue,
+  queues: ReadonlyMap<string, ContenderQueue>,
 ): Standing[] {
   const [, semaphore, branch] = /^(.*)\/(locks|leases)$/.exec(path) ?? [];
   if (kind === 'lock' && branch === 'locks' && queues.get(`${semaphore}/leases`)?.kind === 'semaphore')

@@ -3,12 +3,12 @@ import { checkArguments, checked, DATA, FUNCTION, kind, maybe } from '../../core
 import { ConfigError, WaitTimeoutError } from '../../core/base/errors.js';
 import { whileConnectionIsAway } from '../client/retry.js';
 import { checkZnodeName, parentOf } from '../client/znode-path.js';
-import type { MultiOperation, ZnodeData, ZooKeeper } from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type MultiOperation, type ZnodeData, type ZooKeeper } from '../client/zookeeper.js';
 import { ignoring } from '../client/zookeeper-error.js';
 import { erase } from './own-znode.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
-import { CALL_MS, inTime, untilChange, type Wait } from './waiting.js';
+import { inTime, untilChange, type Wait } from './waiting.js';
 
 // P the data of the transaction P/sites the names of all sites, one a line P/coordinator-<hex> ephemeral: the
 // coordinator is there P/vote-SITE its vote, until it has carried out the outcome P/decision the outcome
@@ -102,19 +102,19 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
         { type: 'create', path: own, data: recipe.data, mode: 'ephemeral' },
       ];
       try {
-        return await settle(recipe, { timeoutMs, signal }, async (look, time) => {
-          if (look === undefined) {
+        return await settle(recipe, { timeoutMs, signal }, async (state, time) => {
+          if (state === undefined) {
             await time.retry((call) => zookeeper.ensurePath(parentOf(path) ?? '/', call));
             await time.retry((call) => zookeeper.multi(begin, call)).catch(ignoring('node-exists'));
             return undefined;
           }
-          if (look.sites.join('\n') !== names.join('\n') || !look.data.equals(Buffer.from(data)))
+          if (state.sites.join('\n') !== names.join('\n') || !state.data.equals(Buffer.from(data)))
             throw new RecipeError(
               `${path} is another transaction: each one takes its own path`,
               'foreign-znode',
               path,
             );
-          return isDue(look) || (await verdict(time, look)) ? decide(time, look) : undefined;
+          return isDue(state) || (await verdict(time, state)) ? decide(time, state) : undefined;
         });
       } finally {
         // Without it the sites decide themselves.
@@ -128,13 +128,13 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
       checkZnodeName(site, 'site');
       const own = `${path}/${VOTE}${site}`;
       let answer: TransactionOutcome | undefined;
-      const outcome = await settle(recipe, { timeoutMs, signal }, async (look, time) => {
-        if (look === undefined) return undefined;
-        if (!look.sites.includes(site))
-          throw new ConfigError('site', site, `one of the sites of ${path}: ${look.sites.join(', ')}`);
-        if (isDue(look)) return decide(time, look);
-        if (look.names.includes(VOTE + site)) return undefined;
-        answer ??= await orAborted(vote(look.data), time.signal);
+      const outcome = await settle(recipe, { timeoutMs, signal }, async (state, time) => {
+        if (state === undefined) return undefined;
+        if (!state.sites.includes(site))
+          throw new ConfigError('site', site, `one of the sites of ${path}: ${state.sites.join(', ')}`);
+        if (isDue(state)) return decide(time, state);
+        if (state.names.includes(VOTE + site)) return undefined;
+        answer ??= await orAborted(vote(state.data), time.signal);
         if (!isOutcome(answer)) throw new ConfigError('vote', answer, '"commit" or "abort"');
         await write(time, own, answer);
         return undefined;
@@ -144,7 +144,7 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
       const acknowledged = retry((call) => zookeeper.remove(own, undefined, call));
       await withTimeout(
         recipe.clock,
-        CALL_MS,
+        CALL_TIMEOUT_MS,
         acknowledged.catch(() => undefined),
       );
       return outcome;
@@ -152,11 +152,11 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
 
     forget: (wait = {}) =>
       inTime(recipe, wait, 'could not be removed', (time) =>
-        follow(time, async (look) => {
-          if (look === undefined) return true;
-          if (!look.names.includes('decision') || look.names.some((name) => name.startsWith(VOTE)))
+        follow(time, async (state) => {
+          if (state === undefined) return true;
+          if (!state.names.includes('decision') || state.names.some((name) => name.startsWith(VOTE)))
             return undefined;
-          const remove = [...look.names.map((name) => `${path}/${name}`), path].map(
+          const remove = [...state.names.map((name) => `${path}/${name}`), path].map(
             (each) => ({ type: 'remove', path: each }) as const,
           );
           const removed = time.retry((call) => zookeeper.multi(remove, call));
@@ -167,7 +167,7 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
 }
 
 /** The present state of the transaction. */
-interface Look {
+interface TransactionState {
   readonly names: readonly string[];
   readonly data: Buffer;
   readonly sites: readonly string[];
@@ -180,25 +180,27 @@ interface Look {
 async function settle(
   recipe: Recipe,
   wait: WaitOptions,
-  turn: (look: Look | undefined, time: Wait) => Promise<TransactionOutcome | undefined>,
+  turn: (state: TransactionState | undefined, time: Wait) => Promise<TransactionOutcome | undefined>,
 ): Promise<TransactionOutcome> {
-  let last: Look | undefined;
+  let last: TransactionState | undefined;
   let over: AbortSignal | undefined;
   try {
     return await inTime(recipe, wait, 'was not begun', (time) => {
       over = time.signal;
-      return follow(time, (look) => {
-        if (last && !look) throw removed(recipe);
-        last = look;
-        return turn(look, time);
+      return follow(time, (state) => {
+        if (last && !state) throw removed(recipe);
+        last = state;
+        return turn(state, time);
       });
     });
   } catch (error) {
-    const look = last;
+    const state = last;
     // A vote may wait for something else, and have no time left for that.
     const isLate = error instanceof WaitTimeoutError && (error === over?.reason || wait.timeoutMs === 0);
-    if (!look || !isLate) throw error;
-    return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'had no outcome', (time) => decide(time, look));
+    if (!state || !isLate) throw error;
+    return inTime(recipe, { ...wait, timeoutMs: CALL_TIMEOUT_MS }, 'had no outcome', (time) =>
+      decide(time, state),
+    );
   }
 }
 
@@ -206,7 +208,10 @@ async function settle(
  * Calls `find` with the present state, undefined for nothing, now and after each change, until it finds
  * something.
  */
-async function follow<T>(wait: Wait, find: (look: Look | undefined) => Promise<T | undefined>): Promise<T> {
+async function follow<T>(
+  wait: Wait,
+  find: (state: TransactionState | undefined) => Promise<T | undefined>,
+): Promise<T> {
   const { zookeeper, path } = wait.recipe;
   for (;;) {
     const names = await wait.retry((call) => zookeeper.children(path, call));
@@ -217,7 +222,10 @@ async function follow<T>(wait: Wait, find: (look: Look | undefined) => Promise<T
 }
 
 /** @throws {RecipeError} `foreign-znode` */
-async function read({ recipe, retry }: Wait, names: readonly string[]): Promise<Look | undefined> {
+async function read(
+  { recipe, retry }: Wait,
+  names: readonly string[],
+): Promise<TransactionState | undefined> {
   const { path, zookeeper } = recipe;
   const isOwn = (name: string) =>
     name === 'sites' || name === 'decision' || name.startsWith(COORDINATOR) || name.startsWith(VOTE);
@@ -234,21 +242,21 @@ async function read({ recipe, retry }: Wait, names: readonly string[]): Promise<
 }
 
 /** Whether any party may decide: it is decided already, or the coordinator is gone. */
-const isDue = ({ names }: Look) =>
+const isDue = ({ names }: TransactionState) =>
   names.includes('decision') || !names.some((name) => name.startsWith(COORDINATOR));
 
 /** Decides by the votes there are, unless it is decided. Resolves to the decision. */
-async function decide(time: Wait, look: Look): Promise<TransactionOutcome> {
+async function decide(time: Wait, state: TransactionState): Promise<TransactionOutcome> {
   const { recipe } = time;
   const path = `${recipe.path}/decision`;
-  if (!look.names.includes('decision')) await write(time, path, (await verdict(time, look)) ?? 'abort');
+  if (!state.names.includes('decision')) await write(time, path, (await verdict(time, state)) ?? 'abort');
   const outcome = await wordAt(time, path);
   if (outcome === undefined) throw removed(recipe);
   return outcome;
 }
 
 /** What the votes come to; undefined where it takes more of them. */
-async function verdict(time: Wait, { sites }: Look): Promise<TransactionOutcome | undefined> {
+async function verdict(time: Wait, { sites }: TransactionState): Promise<TransactionOutcome | undefined> {
   const votes = await Promise.all(sites.map((site) => wordAt(time, `${time.recipe.path}/${VOTE}${site}`)));
   if (votes.includes('abort')) return 'abort';
   return votes.includes(undefined) ? undefined : 'commit';

@@ -4,12 +4,16 @@ import { WaitTimeoutError } from '../../core/base/errors.js';
 import type { Retry } from '../../core/base/retry.js';
 import type { BoundSession } from '../client/bound-session.js';
 import { whileConnectionIsAway } from '../client/retry.js';
-import type { CallOptions, Watch, Znode, ZooKeeper } from '../client/zookeeper.js';
+import {
+  CALL_TIMEOUT_MS,
+  type CallOptions,
+  type Watch,
+  type Znode,
+  type ZooKeeper,
+} from '../client/zookeeper.js';
 import { isFault, isUnknown, ZooKeeperError } from '../client/zookeeper-error.js';
 import type { Recipe, WaitOptions } from './recipe.js';
 
-/** How long may take what does not wait for others, in milliseconds. */
-export const CALL_MS = 5_000;
 /**
  * How long a watch may take to be set before the servers are asked whether they refuse it, in milliseconds.
  */
@@ -49,7 +53,7 @@ export async function inTime<T>(
   const late = () => new WaitTimeoutError(`${zookeeper.description}: ${path} ${what} within ${timeoutMs} ms`);
   const begun = clock.monotonic();
   // How long others are waited for is one thing, how long the servers are another.
-  const atLeastMs = Math.max(waitMs, CALL_MS);
+  const atLeastMs = Math.max(waitMs, CALL_TIMEOUT_MS);
   const connecting = zookeeper.whenConnected({ timeoutMs: atLeastMs, signal });
   await connecting.catch((error: unknown) => {
     if (isFault(error, 'aborted')) signal?.throwIfAborted();
@@ -80,15 +84,17 @@ const withoutAnswer = ({ description }: ZooKeeper, path: string, ms: number) =>
     ...{ fault: 'timeout', outcome: 'unknown', path },
   });
 
-/** What does not wait for others takes 5 s at the most by default. */
-export const briefly = (options: WaitOptions = {}): WaitOptions =>
-  OBJECT.is(options) && options.timeoutMs === undefined ? { ...options, timeoutMs: CALL_MS } : options;
+/** The options of what does not wait for others: 5 s by default. */
+export const withCallTimeout = (options: WaitOptions = {}): WaitOptions =>
+  OBJECT.is(options) && options.timeoutMs === undefined
+    ? { ...options, timeoutMs: CALL_TIMEOUT_MS }
+    : options;
 
 /**
  * What became of a write: the answer to the last attempt, or its error, and whether another attempt may have
  * been carried out.
  */
-export type Written<T> = { readonly value?: T; readonly error?: unknown; readonly mayBeDone: boolean };
+type Written<T> = { readonly value?: T; readonly error?: unknown; readonly mayBeDone: boolean };
 
 /**
  * Makes a write whose attempts together change something once at the most, by their conditions. Never

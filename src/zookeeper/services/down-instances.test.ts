@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { instanceOf } from '../../../test/support/service-instances.js';
-import { InstanceMemory } from './down-instances.js';
+import { DownInstances } from './down-instances.js';
 
-function memory<V>() {
+function downInstances(threshold = 1) {
   const clock = { wall: 0, time: 0, looks: 0 };
   const read = {
     now: () => clock.wall,
@@ -11,14 +11,14 @@ function memory<V>() {
       return clock.time;
     },
   };
-  return { clock, known: new InstanceMemory<V>(read, 100) };
+  return { clock, down: new DownInstances(read, { threshold, timeoutMs: 100 }) };
 }
 
-describe('the memory of instances', () => {
-  it('is found by another value of the same registration, and by no other', () => {
-    const { known } = memory<string>();
-    known.set(instanceOf('a'), 'A');
-    expect(known.get(instanceOf('a', { payload: 1, enabled: false }))).toBe('A');
+describe('an instance that is down', () => {
+  it('is known by another value of the same registration, and no other instance is', () => {
+    const { down } = downInstances();
+    down.note(instanceOf('a'));
+    expect(down.isDown(instanceOf('a', { payload: 1, enabled: false }))).toBe(true);
     for (const other of [
       instanceOf('b'),
       instanceOf('a', { port: 1 }),
@@ -26,40 +26,42 @@ describe('the memory of instances', () => {
       instanceOf('a', { address: undefined }),
       instanceOf('a', { registrationTimeUTC: 1 }),
     ])
-      expect(known.get(other)).toBeUndefined();
+      expect(down.isDown(other)).toBe(false);
   });
 
-  it('expires in the order in which it was set last', () => {
-    const { clock, known } = memory<string>();
+  it('comes back in the order in which the instances went down, whatever errors follow', () => {
+    const { clock, down } = downInstances();
+    const all = ['a', 'b', 'c', 'x'].map((id) => instanceOf(id));
     for (const id of ['a', 'b', 'c', 'a']) {
-      known.set(instanceOf(id), id);
+      down.note(instanceOf(id));
       clock.time += 1;
     }
-    const left = () => ['a', 'b', 'c', 'x'].map((id) => known.get(instanceOf(id)));
-    expect(left()).toEqual(['a', 'b', 'c', undefined]);
-    const seen = [100, 101, 102, 103].map((time) => {
+    const seen = [99, 100, 101, 102].map((time) => {
       clock.time = time;
-      known.expire();
-      return left().filter((value) => value !== undefined);
+      return down.up(all).map(({ id }) => id);
     });
-    expect(seen).toEqual([['a', 'b', 'c'], ['a', 'c'], ['a'], []]);
-    expect(known.due).toBe(false);
+    expect(seen).toEqual([['x'], ['a', 'x'], ['a', 'b', 'x'], ['a', 'b', 'c', 'x']]);
+    expect(down.due).toBe(false);
   });
 
-  it('is separate for instances with one id', () => {
-    const { known } = memory<number>();
-    for (const port of [1, 2, 1]) known.set(instanceOf('a', { port }), port);
-    known.delete(instanceOf('a', { port: 1 }));
-    known.delete(instanceOf('a', { port: 1 }));
-    expect([known.get(instanceOf('a', { port: 1 })), known.get(instanceOf('a', { port: 2 }))]).toEqual([
-      undefined,
-      2,
+  it('goes down by errors since the first that counts, not by older ones', () => {
+    const { clock, down } = downInstances(2);
+    const note = (time: number, port: number) => {
+      clock.time = time;
+      return down.note(instanceOf('a', { port }));
+    };
+    expect([note(0, 1), note(50, 2), note(100, 1), note(149, 2), note(199, 1)]).toEqual([
+      false,
+      false,
+      false,
+      true,
+      true,
     ]);
   });
 
-  it('expires by the monotonic clock, whatever the wall clock does', () => {
-    const { clock, known } = memory<string>();
-    known.set(instanceOf('a'), 'A');
+  it('is due by the monotonic clock, whatever the wall clock does', () => {
+    const { clock, down } = downInstances();
+    down.note(instanceOf('a'));
     for (const [wall, time, due] of [
       [0, 0, false],
       [1_000_000, 99, false],
@@ -67,22 +69,22 @@ describe('the memory of instances', () => {
       [-4, 101, true],
     ] as const) {
       Object.assign(clock, { wall, time });
-      expect(known.due).toBe(due);
+      expect(down.due).toBe(due);
     }
   });
 
-  it('reads the monotonic clock once in a millisecond, and never while it is empty', () => {
-    const { clock, known } = memory<string>();
+  it('has the monotonic clock read once in a millisecond, and never while none is down', () => {
+    const { clock, down } = downInstances();
     for (let i = 0; i < 10; i += 1) {
-      known.expire();
-      expect(known.due).toBe(false);
+      down.up([]);
+      expect(down.due).toBe(false);
     }
     expect(clock.looks).toBe(0);
-    known.set(instanceOf('a'), 'A');
+    down.note(instanceOf('a'));
     clock.looks = 0;
     for (let i = 0; i < 1_000; i += 1) {
       clock.wall = Math.floor(i / 100);
-      expect(known.due).toBe(false);
+      expect(down.due).toBe(false);
     }
     expect(clock.looks).toBe(10);
   });

@@ -104,7 +104,7 @@ export function registrationKey({
 }
 
 /** Temporary facts about instances: a value for each registration, all for the same time. */
-export class InstanceMemory<V> {
+class InstanceMemory<V> {
   /** By registration, in the order in which they expire. */
   readonly #entries = new Map<string, { readonly value: V; readonly expiresAt: number }>();
   #checkedAt: number | undefined;

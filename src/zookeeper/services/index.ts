@@ -39,8 +39,6 @@ export {
 } from './service-provider.js';
 export type { ProviderStrategy, StrategyContext, StrategyFactory } from './strategies/provider-strategy.js';
 export {
-  type LeastRecentlyFailedOptions,
-  leastRecentlyFailed,
   parseStrategy,
   random,
   roundRobin,

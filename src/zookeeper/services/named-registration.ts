@@ -36,38 +36,38 @@ const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
 export class NamedRegistration extends RegisteredZnode {
   /** Whether nothing was ever tried: what is not ours is read only if it is in the way. */
   #isNew = true;
-  /** The last claim that is not fulfilled yet. */
-  #claim: symbol | undefined = Symbol();
+  /** The last take-over that has not happened yet. */
+  #takeOver: symbol | undefined = Symbol();
   #made: Made | undefined;
   /** Until when the path is left to others, on the monotonic clock. */
   #emptyUntil: number | undefined;
   /** The foreign znode that was reported, so that it is done once. */
   #reported: bigint | undefined;
 
-  override claim(): void {
-    this.#claim = Symbol();
+  override takeOver(): void {
+    this.#takeOver = Symbol();
   }
 
-  async establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean | number> {
-    // A claim that is made from here on outlives this step.
-    const claim = this.#claim;
+  async register(wanted: WantedZnode, call: ReconcileCall): Promise<boolean | number> {
+    // One that is asked for from here on outlives this step.
+    const takeOver = this.#takeOver;
     const owner = ownerOf(wanted, call.sessionId);
     if (this.#isNew) {
       this.#isNew = false;
       await this.#write(undefined, wanted, owner, call);
-      this.#fulfil(claim);
+      this.#registered(takeOver);
       return true;
     }
-    const { znode, whose } = await this.#look(call);
+    const { znode, whose } = await this.#read(call);
     const pauseMs = this.#pauseBefore(znode, owner);
     if (pauseMs !== undefined) return pauseMs;
     if (znode !== undefined && whose === 'ours' && znode.stat.owner === owner) {
-      this.#fulfil(claim);
+      this.#registered(takeOver);
       return this.correct(znode, wanted, call);
     }
     // Our own may be of another type, or of an earlier session that the servers have not ended yet.
     const isLikelyOurs = whose === 'unsure' && (this.#made?.certain || znode?.stat.owner !== undefined);
-    const isReplaced = whose === 'ours' || this.#claim !== undefined || isLikelyOurs;
+    const isReplaced = whose === 'ours' || this.#takeOver !== undefined || isLikelyOurs;
     if (znode !== undefined && !isReplaced) {
       this.#yield(znode);
       return true;
@@ -75,12 +75,12 @@ export class NamedRegistration extends RegisteredZnode {
     const isOverwritten = whose === 'unsure' && this.#made?.certain === true;
     await this.#write(znode, wanted, owner, call);
     if (isOverwritten) this.context.emit({ type: 'restored', path: this.path, problem: 'was overwritten' });
-    this.#fulfil(claim);
+    this.#registered(takeOver);
     return true;
   }
 
-  async clear(call: ReconcileCall): Promise<void> {
-    const { znode, whose } = await this.#look(call);
+  async unregister(call: ReconcileCall): Promise<void> {
+    const { znode, whose } = await this.#read(call);
     // A persistent znode that may be another registrant's is left: that registrant may have ended, and would
     // not create it again.
     if (znode && (whose === 'ours' || (whose === 'unsure' && znode.stat.owner !== undefined)))
@@ -94,13 +94,13 @@ export class NamedRegistration extends RegisteredZnode {
     return isKnownObstacle || super.expects(znode, wanted, sessionId);
   }
 
-  #fulfil(claim: symbol | undefined): void {
-    if (this.#claim === claim) this.#claim = undefined;
+  #registered(takeOver: symbol | undefined): void {
+    if (this.#takeOver === takeOver) this.#takeOver = undefined;
     this.blockedBy = undefined;
   }
 
   /** Reads the path, after every write of ours whose reply was lost has been applied or never will be. */
-  async #look(
+  async #read(
     call: ReconcileCall,
   ): Promise<{ readonly znode: Znode | undefined; readonly whose: 'ours' | 'unsure' | 'foreign' }> {
     const { zookeeper } = this.context;
@@ -130,7 +130,7 @@ export class NamedRegistration extends RegisteredZnode {
   #pauseBefore(znode: Znode | undefined, owner: string | undefined): number | undefined {
     const becameEmpty =
       znode === undefined &&
-      this.#claim === undefined &&
+      this.#takeOver === undefined &&
       (this.blockedBy !== undefined || this.#wasRemoved(owner));
     if (!becameEmpty) {
       this.#emptyUntil = undefined;

@@ -84,12 +84,12 @@ export abstract class RegisteredZnode {
   }
 
   /** Goes a step towards what is wanted, as `Reconciled.step` does. */
-  abstract establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean | number>;
+  abstract register(wanted: WantedZnode, call: ReconcileCall): Promise<boolean | number>;
   /** Removes what is left of ours. */
-  abstract clear(call: ReconcileCall): Promise<void>;
+  abstract unregister(call: ReconcileCall): Promise<void>;
 
-  /** Lets the next {@link establish} replace a foreign znode, once, where one may be in the way. */
-  claim(): void {}
+  /** Lets the next {@link register} replace a foreign znode, once, where one may be in the way. */
+  takeOver(): void {}
 
   /** Whether a znode at the path has the known and wanted state; its data are then known. */
   expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {

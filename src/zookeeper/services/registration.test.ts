@@ -9,7 +9,7 @@ import { Registration } from './registration.js';
 
 const PATH = '/services/orders/one';
 
-/** A registration while no server answers. What settles it is played by the test. */
+/** A registration while no server answers. The test plays the loop. */
 function unanswered() {
   const clock = new VirtualClock();
   const listeners = new Set<(state: SessionState) => void>();
@@ -38,20 +38,20 @@ describe('a call that waits for a registration', () => {
   it('ends when nothing is wanted and nothing was written, and leaves no timer and no listener behind', async () => {
     const { clock, registration } = unanswered();
     const { signal } = new AbortController();
-    const all = Array.from({ length: 20 }, () => registration.settled({ signal }));
+    const all = Array.from({ length: 20 }, () => registration.whenApplied({ signal }));
     const outcomes = Promise.allSettled(all);
     expect(clock.sleepers).toBe(20);
-    registration.drop();
+    registration.unregister();
     expect((await outcomes).map(({ status }) => status)).toEqual(Array(20).fill('rejected'));
     await expect(all[0]).rejects.toMatchObject({ fault: 'aborted', path: PATH });
-    await registration.settled({ signal });
+    await registration.whenApplied({ signal });
     expect([clock.sleepers, getEventListeners(signal, 'abort').length]).toEqual([0, 0]);
   });
 
   it('waits for 5 s by default, and then says why', async () => {
     const { clock, registration } = unanswered();
     await settled();
-    const usual = expect(registration.settled({})).rejects.toMatchObject({
+    const usual = expect(registration.whenApplied({})).rejects.toMatchObject({
       ...{
         code: 'ZOOKEEPER_FAILED',
         fault: 'timeout',
@@ -59,7 +59,9 @@ describe('a call that waits for a registration', () => {
         message: expect.stringContaining('no server answers'),
       },
     });
-    const short = expect(registration.settled({ timeoutMs: 10 })).rejects.toMatchObject({ fault: 'timeout' });
+    const short = expect(registration.whenApplied({ timeoutMs: 10 })).rejects.toMatchObject({
+      fault: 'timeout',
+    });
     await clock.advance(10);
     await short;
     await clock.advance(4_989);
@@ -73,10 +75,10 @@ describe('a call that waits for a registration', () => {
     async (reason) => {
       const { clock, registration } = unanswered();
       const abort = new AbortController();
-      const waiting = registration.settled({ signal: abort.signal });
+      const waiting = registration.whenApplied({ signal: abort.signal });
       abort.abort(reason);
       await expect(waiting).rejects.toBe(reason);
-      await expect(registration.settled({ signal: abort.signal })).rejects.toBe(reason);
+      await expect(registration.whenApplied({ signal: abort.signal })).rejects.toBe(reason);
       expect(clock.sleepers).toBe(0);
     },
   );
@@ -85,10 +87,10 @@ describe('a call that waits for a registration', () => {
     const { registration, wanted } = unanswered();
     // From here on something may have been written.
     await registration.step({ sessionId: '1', signal: new AbortController().signal }).catch(() => undefined);
-    const registering = registration.settled({});
-    registration.drop();
-    const removing = registration.settled({});
-    registration.want(wanted, true);
+    const registering = registration.whenApplied({});
+    registration.unregister();
+    const removing = registration.whenApplied({});
+    registration.register(wanted);
     await expect(registering).rejects.toMatchObject({
       fault: 'aborted',
       message: expect.stringContaining('unregistered'),
@@ -101,7 +103,7 @@ describe('a call that waits for a registration', () => {
 
   it('ends when the loop is closed', async () => {
     const { clock, loop, registration } = unanswered();
-    const waiting = expect(registration.settled({})).rejects.toMatchObject({ fault: 'closed' });
+    const waiting = expect(registration.whenApplied({})).rejects.toMatchObject({ fault: 'closed' });
     await loop.close();
     await waiting;
     expect(clock.sleepers).toBe(0);

@@ -1,16 +1,16 @@
 import type { ReconcileCall, Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
 import { parentOf } from '../client/znode-path.js';
-import type { Znode } from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type Znode } from '../client/zookeeper.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { NamedRegistration } from './named-registration.js';
 import { mixedWithPresent, refusalOf } from './present-instances.js';
 import type { RegisteredZnode, RegistrationContext, WantedZnode } from './registered-znode.js';
 import { SequentialRegistration } from './sequential-registration.js';
-import { CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
+import type { ServiceCall } from './service-directory.js';
 
-export interface RegistrationOptions extends RegistrationContext {
-  /** Settles it whenever it is touched. */
+interface RegistrationOptions extends RegistrationContext {
+  /** Keeps it registered, or removes it. */
   readonly loop: ReconcileLoop;
   /** Called when nothing of it is left, nor wanted. */
   readonly onGone: () => void;
@@ -23,11 +23,11 @@ export class Registration implements Reconciled {
   wanted: WantedZnode | undefined;
   #znode: RegisteredZnode;
   /** Whether ZooKeeper has what is wanted, or nothing where nothing is. */
-  #settled = false;
+  #isApplied = false;
   /** How far it has been compared with present instances: before the first write, and after it. */
   #compared: 'never' | 'before' | 'after' = 'never';
   #refusal: ZooKeeperError | undefined;
-  /** The session in which it was settled last; undefined where nothing can have been written. */
+  /** The session in which a step was made last; undefined where nothing can have been written. */
   #sessionId: string | undefined;
 
   constructor(
@@ -46,19 +46,24 @@ export class Registration implements Reconciled {
     return this.wanted && this.#znode.blockedBy;
   }
 
-  /** Wants another znode. @param claims whether another registrant's znode is replaced */
-  want(wanted: WantedZnode, claims: boolean): void {
-    if (claims) this.#znode.claim();
-    this.wanted = wanted;
-    this.#touch();
+  /** Registers an instance, in place of another registrant's, too. */
+  register(wanted: WantedZnode): void {
+    this.#znode.takeOver();
+    this.update(wanted);
   }
 
-  /** Wants no znode. Where nothing was ever written, it is gone at once. */
-  drop(): void {
+  /** Changes the instance that is registered. */
+  update(wanted: WantedZnode): void {
+    this.wanted = wanted;
+    this.#apply();
+  }
+
+  /** Removes the instance. Where nothing was ever written, it is gone at once. */
+  unregister(): void {
     if (this.wanted === undefined) return;
     this.wanted = undefined;
     if (this.#sessionId === undefined) this.#gone();
-    else this.#touch();
+    else this.#apply();
   }
 
   /**
@@ -69,19 +74,19 @@ export class Registration implements Reconciled {
    * `mixed-payloads` when it is refused
    * @throws `signal.reason`
    */
-  async settled({ timeoutMs = CALL_TIMEOUT_MS, signal }: ServiceCall): Promise<void> {
+  async whenApplied({ timeoutMs = CALL_TIMEOUT_MS, signal }: ServiceCall): Promise<void> {
     const { loop } = this.options;
     const isWanted = this.wanted !== undefined;
-    let outcome: 'settled' | 'turned' | undefined;
+    let outcome: 'applied' | 'reversed' | undefined;
     // Asked at each change of what is wanted.
     const isDecided = () => {
-      if (isWanted !== (this.wanted !== undefined)) outcome ??= 'turned';
-      else if (this.#settled) outcome ??= 'settled';
+      if (isWanted !== (this.wanted !== undefined)) outcome ??= 'reversed';
+      else if (this.#isApplied) outcome ??= 'applied';
       return outcome !== undefined;
     };
     await loop.until(isDecided, timeoutMs, signal);
     if (isWanted && this.#refusal) throw this.#refusal;
-    if (outcome === 'settled') return;
+    if (outcome === 'applied') return;
     if (outcome === undefined)
       throw loop.late(`${this.path}: it is not ${isWanted ? 'registered' : 'removed'}`, timeoutMs, this);
     const message = `${this.path}: it has been ${isWanted ? 'unregistered' : 'registered again'}`;
@@ -108,7 +113,7 @@ export class Registration implements Reconciled {
       }
     }
     if (wanted === undefined || !(this.#znode instanceof kindOf(wanted))) {
-      await this.#znode.clear(call);
+      await this.#znode.unregister(call);
       if (wanted !== this.wanted) return false;
       if (wanted === undefined) {
         this.#gone();
@@ -116,10 +121,10 @@ export class Registration implements Reconciled {
       }
       this.#znode = new (kindOf(wanted))(wanted.path, this.options);
     }
-    const done = await this.#znode.establish(wanted, call);
+    const done = await this.#znode.register(wanted, call);
     if (wanted !== this.wanted) return false;
-    this.#settled = done === true && this.#znode.blockedBy === undefined;
-    if (this.#settled && this.#compared === 'before') void this.#compareAgain(wanted);
+    this.#isApplied = done === true && this.#znode.blockedBy === undefined;
+    if (this.#isApplied && this.#compared === 'before') void this.#compareAgain(wanted);
     return done;
   }
 
@@ -136,13 +141,13 @@ export class Registration implements Reconciled {
   }
 
   #gone(): void {
-    this.#settled = true;
+    this.#isApplied = true;
     this.options.onGone();
     this.options.loop.forget(this);
   }
 
-  #touch(): void {
-    this.#settled = false;
+  #apply(): void {
+    this.#isApplied = false;
     this.#znode.forgetWrites();
     this.options.loop.touched(this);
   }

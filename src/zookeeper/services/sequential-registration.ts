@@ -18,7 +18,7 @@ export class SequentialRegistration extends RegisteredZnode {
   /** The data of znodes that may have been created in a session, or may still be: the replies were lost. */
   #lost: { readonly sessionId: string; readonly data: Set<string> } | undefined;
 
-  async establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
+  async register(wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
     const own = await this.#find(call);
     const znode = own && (await this.#read(own, call));
     if (own === undefined || znode === undefined) {
@@ -40,7 +40,7 @@ export class SequentialRegistration extends RegisteredZnode {
     return false;
   }
 
-  async clear(call: ReconcileCall): Promise<void> {
+  async unregister(call: ReconcileCall): Promise<void> {
     const own = await this.#find(call);
     if (own !== undefined && (await this.#read(own, call)) !== undefined)
       await this.context.zookeeper.remove(own.path, undefined, call);

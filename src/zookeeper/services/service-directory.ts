@@ -4,7 +4,14 @@ import { concurrently } from '../../core/base/concurrently.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
 import { CALLS_AT_ONCE } from '../client/call-limits.js';
 import { inRounds } from '../client/retry.js';
-import type { CallOptions, CreateMode, MultiOperation, ZnodeStat, ZooKeeper } from '../client/zookeeper.js';
+import {
+  CALL_TIMEOUT_MS,
+  type CallOptions,
+  type CreateMode,
+  type MultiOperation,
+  type ZnodeStat,
+  type ZooKeeper,
+} from '../client/zookeeper.js';
 import { isFault } from '../client/zookeeper-error.js';
 import {
   decodeInstance,
@@ -45,9 +52,6 @@ export interface InstanceWithStat<P> {
    */
   readonly stat: ZnodeStat;
 }
-
-/** The default deadline of a call, in milliseconds. */
-export const CALL_TIMEOUT_MS = 5_000;
 
 /**
  * Queries of Curator's tree, and single writes to it. It remembers only its reports.

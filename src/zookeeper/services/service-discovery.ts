@@ -2,6 +2,7 @@ import { checkArguments, checked, having, maybe } from '../../core/base/argument
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { notify } from '../../core/base/listeners.js';
+import { shareAnswer } from '../../core/base/share-answer.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
 import type { ZooKeeper } from '../client/zookeeper.js';
@@ -79,7 +80,7 @@ export class ServiceDiscovery<P = unknown> {
   readonly #registrations = new Map<string, Registration>();
   readonly #loop: ReconcileLoop;
   #withdrawn = false;
-  #closing: Promise<void> | undefined;
+  readonly #closed = shareAnswer(() => this.#close());
 
   /**
    * @param shared (internal) a loop that its owner closes. @default its own, which reports to `onEvent`
@@ -165,8 +166,8 @@ export class ServiceDiscovery<P = unknown> {
     this.#throwIfClosed();
     call.signal?.throwIfAborted();
     const registration = this.#registrations.get(wanted.path) ?? this.#new(wanted);
-    registration.want(wanted, true);
-    await registration.settled(call);
+    registration.register(wanted);
+    await registration.whenApplied(call);
   }
 
   /**
@@ -189,8 +190,8 @@ export class ServiceDiscovery<P = unknown> {
       throw new ConfigError('instance', wanted.path, 'one that is registered here, to be updated');
     if (before !== instance.serviceType)
       throw new ConfigError('instance.serviceType', instance.serviceType, `${before}, as it was registered`);
-    registration.want(wanted, false);
-    await registration.settled(call);
+    registration.update(wanted);
+    await registration.whenApplied(call);
   }
 
   /**
@@ -209,8 +210,8 @@ export class ServiceDiscovery<P = unknown> {
     const path = instancePath(this.basePath, name, id);
     call.signal?.throwIfAborted();
     const registration = this.#registrations.get(path);
-    registration?.drop();
-    await registration?.settled(call);
+    registration?.unregister();
+    await registration?.whenApplied(call);
   }
 
   /** @see ServiceDirectory.names */
@@ -270,7 +271,7 @@ export class ServiceDiscovery<P = unknown> {
   async withdraw(timeoutMs: number): Promise<boolean> {
     checkArguments({ timeoutMs });
     this.#withdrawn = true;
-    for (const registration of [...this.#registrations.values()]) registration.drop();
+    for (const registration of [...this.#registrations.values()]) registration.unregister();
     return this.#loop.until(() => this.#registrations.size === 0, timeoutMs);
   }
 
@@ -280,8 +281,7 @@ export class ServiceDiscovery<P = unknown> {
    * instance until the session ends.
    */
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return this.#closed();
   }
 
   async #close(): Promise<void> {

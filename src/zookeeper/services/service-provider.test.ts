@@ -4,7 +4,7 @@ import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.
 import type { ServiceInstance } from './instance/service-instance.js';
 import { parseUriSpec } from './instance/uri-spec.js';
 import { NoInstanceError, type ProviderChoices, ServiceProvider } from './service-provider.js';
-import { leastRecentlyFailed, parseStrategy, STRATEGY_NAMES, sticky } from './strategies/strategies.js';
+import { parseStrategy, STRATEGY_NAMES, sticky } from './strategies/strategies.js';
 import { weighted } from './strategies/weighted.js';
 
 function provided(instances: readonly ServiceInstance[], choices: ProviderChoices = {}) {
@@ -283,13 +283,19 @@ describe('an instance that fails', () => {
     expect(picked()).toEqual(['0', '1']);
   });
 
-  it('is picked when every other candidate was tried: the one with the oldest failure comes first', async () => {
-    const { clock, source, provider, fail } = provided(instancesOf(4), { strategy: leastRecentlyFailed() });
-    fail('1');
-    await clock.advance(1_000);
+  it('is known to a strategy, also where that picks in place of an unwanted instance', () => {
+    const avoidFailed = () => {
+      const failed = new Set<ServiceInstance>();
+      return {
+        pick: (all: readonly ServiceInstance[]) =>
+          (all.find((each) => !failed.has(each)) ?? all[0]) as ServiceInstance,
+        noteError: (instance: ServiceInstance) => void failed.add(instance),
+      };
+    };
+    const { source, provider, fail } = provided(instancesOf(4), { strategy: sticky(avoidFailed) });
     fail('0');
-    const tried = new Set(source.instances.slice(2));
-    for (let i = 0; i < 4; i += 1) expect(provider.pick(tried)?.id).toBe('1');
+    expect(provider.pick()?.id).toBe('1');
+    expect(provider.pick(new Set(source.instances.slice(1, 3)))?.id).toBe('3');
   });
 
   it('is forgotten in time, however many fail', async () => {

@@ -4,7 +4,7 @@ import { catchUp } from '../client/retry.js';
 import type { SessionState } from '../client/session-state.js';
 import { nameAt } from '../client/znode-path.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../client/zookeeper.js';
-import { type Attempt, attempted, type DataCall, type DataContext } from './datum.js';
+import { attempted, type DataCall, type DataContext, type RepeatedStep } from './datum.js';
 import { versionOf } from './entry.js';
 import { nodesFolder } from './layout.js';
 import type { Replicated } from './replica.js';
@@ -117,7 +117,7 @@ export async function announceNode(
   options: DataCall,
 ): Promise<AnnouncedNode> {
   const folder = nodesFolder(context.root);
-  const announce = async ({ session, call, mayBeDone }: Attempt) => {
+  const announce = async ({ session, call, mayBeDone }: RepeatedStep) => {
     const found = mayBeDone ? await findOwn(session, folder, known, call) : undefined;
     const path =
       found ?? (await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', call));

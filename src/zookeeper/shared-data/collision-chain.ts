@@ -1,5 +1,5 @@
 import type { MultiOperation, Znode } from '../client/zookeeper.js';
-import type { Attempt, DataCall, Datum } from './datum.js';
+import type { DataCall, Datum, RepeatedStep } from './datum.js';
 import { decodeEntry, versionOf } from './entry.js';
 
 // Elements whose names are one hash are at `hash`, `hash-1`, … without a gap. Every removal, and every
@@ -33,7 +33,12 @@ interface Place {
 }
 
 /** Reads a chain: to its end, or up to the element. */
-async function read(datum: Datum, { session, call }: Attempt, hash: string, upTo?: string): Promise<Place[]> {
+async function read(
+  datum: Datum,
+  { session, call }: RepeatedStep,
+  hash: string,
+  upTo?: string,
+): Promise<Place[]> {
   const places: Place[] = [];
   for (;;) {
     const path = datum.pathAt(hash, places.length);
@@ -120,7 +125,7 @@ export function holds(
   condition: Condition | undefined,
   znode: Znode | undefined,
   document: string | undefined,
-  { mayBeDone }: Attempt,
+  { mayBeDone }: RepeatedStep,
 ): boolean {
   const version = znode ? versionOf(znode.stat) : 'absent';
   if (condition === undefined || version === condition) return true;

@@ -17,19 +17,19 @@ export interface OwnElement {
   /** What its place is named by; the same for all of a list. */
   readonly hash: string;
   document: string;
-  /** Whether it is to be taken away. */
-  unwanted: boolean;
+  /** Whether it is to be removed. */
+  isRemoval: boolean;
   /** Where it was last in this session; undefined for nowhere. */
   at: number | undefined;
   /** Whether ZooKeeper has it as wanted, as far as is known. */
-  settled: boolean;
+  isApplied: boolean;
   /** Whether ZooKeeper has had it as it is wanted now. */
-  done: boolean;
+  wasApplied: boolean;
   /** Why it cannot be written as wanted. */
   refusal: SharedDataError | undefined;
 }
 
-const UNSETTLED = { unwanted: false, settled: false, done: false, refusal: undefined };
+const UNAPPLIED = { isRemoval: false, isApplied: false, wasApplied: false, refusal: undefined };
 
 /** What a replica has. */
 export type SeenElements = Pick<Replica<Replicated>, 'find' | 'isTwice' | 'hasZnode'>;
@@ -61,18 +61,18 @@ export class Contribution implements Reconciled {
     private readonly refuses: (sessionId: string) => string | undefined,
   ) {}
 
-  /** Wants an element with this document. @param id undefined for a list's */
-  want(id: string | undefined, hash: string, document: string): OwnElement {
+  /** Contributes an element with this document. @param id undefined for a list's */
+  put(id: string | undefined, hash: string, document: string): OwnElement {
     const key = id ?? `append ${this.#appended++}`;
-    const fresh = { key, id, hash, document, at: undefined, ...UNSETTLED };
-    const element = Object.assign(this.elements.get(key) ?? fresh, { document, ...UNSETTLED });
+    const fresh = { key, id, hash, document, at: undefined, ...UNAPPLIED };
+    const element = Object.assign(this.elements.get(key) ?? fresh, { document, ...UNAPPLIED });
     this.elements.set(key, element);
     return element;
   }
 
-  /** Wants it no more. */
-  unwant(element: OwnElement): void {
-    Object.assign(element, { ...UNSETTLED, unwanted: true });
+  /** Removes it. */
+  remove(element: OwnElement): void {
+    Object.assign(element, { ...UNAPPLIED, isRemoval: true });
   }
 
   get path(): string {
@@ -80,8 +80,8 @@ export class Contribution implements Reconciled {
   }
 
   get blockedBy(): string | undefined {
-    for (const { unwanted, refusal } of this.elements.values())
-      if (!unwanted && refusal) return refusal.message;
+    for (const { isRemoval, refusal } of this.elements.values())
+      if (!isRemoval && refusal) return refusal.message;
     return undefined;
   }
 
@@ -97,27 +97,28 @@ export class Contribution implements Reconciled {
           ? at === undefined || replica.hasZnode(String(at))
           : replica.find(id) !== undefined && !replica.isTwice(id);
       if (isThere && (!at || replica.hasZnode(this.datum.nameAt(hash, at - 1)))) continue;
-      element.settled = false;
+      element.isApplied = false;
       isAny = true;
     }
     return isAny;
   }
 
-  /** Resolves to true where all of it is settled, or refused. */
+  /** Resolves to true where all of it is written, or refused. */
   async step({ sessionId, signal }: ReconcileCall): Promise<boolean> {
     if (this.#sessionId !== sessionId)
-      for (const element of this.elements.values()) Object.assign(element, { settled: false, at: undefined });
+      for (const element of this.elements.values())
+        Object.assign(element, { isApplied: false, at: undefined });
     this.#sessionId = sessionId;
     const step = { session: new BoundSession(this.datum.context.zookeeper, sessionId), call: { signal } };
     const { datum, path } = this;
     const refused = this.refuses(sessionId);
     const todo = [...this.elements.values()].filter((element) => {
-      const isRefused = refused !== undefined && !element.unwanted;
-      if (!element.settled)
+      const isRefused = refused !== undefined && !element.isRemoval;
+      if (!element.isApplied)
         element.refusal = isRefused
           ? new SharedDataError(`${datum.title}: ${refused}`, 'not-joined', path)
           : undefined;
-      return !element.settled && !isRefused;
+      return !element.isApplied && !isRefused;
     });
     if (todo.length === 0) return true;
     // What was done in this session is seen then, also where the reply was lost.
@@ -130,7 +131,7 @@ export class Contribution implements Reconciled {
     if (
       collection === undefined &&
       datum.record.kind !== 'scalar' &&
-      todo.some(({ unwanted }) => !unwanted)
+      todo.some(({ isRemoval }) => !isRemoval)
     ) {
       await datum.make(step);
       return false;
@@ -141,9 +142,9 @@ export class Contribution implements Reconciled {
       try {
         for (const element of todo)
           if (element.hash === hash) {
-            const { document, unwanted } = element;
-            const refusal = await this.#settle(element, chain, collection, step).catch(refusalIn);
-            this.#end(element, { document, unwanted }, refusal);
+            const { document, isRemoval } = element;
+            const refusal = await this.#apply(element, chain, collection, step).catch(refusalIn);
+            this.#end(element, { document, isRemoval }, refusal);
           }
         return [];
       } catch (error) {
@@ -152,7 +153,7 @@ export class Contribution implements Reconciled {
     });
     const [failure] = failures.flat();
     if (failure !== undefined) throw failure;
-    return todo.every(({ settled, refusal }) => settled || refusal);
+    return todo.every(({ isApplied, refusal }) => isApplied || refusal);
   }
 
   /** The chains of these elements, by their hashes, each in its order. */
@@ -178,14 +179,14 @@ export class Contribution implements Reconciled {
   }
 
   /** @throws {SharedDataError} why it is not there as wanted */
-  async #settle(
+  async #apply(
     element: OwnElement,
     chain: Place[],
     collection: Znode | undefined,
     { session, call }: Step,
   ): Promise<undefined> {
     const { datum } = this;
-    const { id, hash, document, unwanted } = element;
+    const { id, hash, document, isRemoval } = element;
     const { sessionId } = session;
     const same = chain.filter((place) =>
       id === undefined ? this.#mayBe(element, place, sessionId) : place.id === id,
@@ -193,14 +194,14 @@ export class Contribution implements Reconciled {
     const [first] = same;
     const isTaken = first !== undefined && first.owner !== sessionId;
     const place = same.find(({ n }) => n === element.at) ?? same.find(({ owner }) => owner === sessionId);
-    if (unwanted || isTaken) {
+    if (isRemoval || isTaken) {
       if (place?.owner === sessionId) {
         await session.remove(datum.pathAt(hash, place.n), -1, call);
         chain.splice(chain.indexOf(place), 1);
       }
       element.at = undefined;
       // A set has what is wanted then.
-      if (unwanted || datum.record.kind === 'set') return;
+      if (isRemoval || datum.record.kind === 'set') return;
       throw datum.ownedByOther(first?.owner);
     }
     const taken = new Set(chain.map(({ n }) => n));
@@ -231,14 +232,14 @@ export class Contribution implements Reconciled {
   /** Notes what has become of an element, unless something else is wanted of it by now. */
   #end(
     element: OwnElement,
-    { document, unwanted }: Pick<OwnElement, 'document' | 'unwanted'>,
+    { document, isRemoval }: Pick<OwnElement, 'document' | 'isRemoval'>,
     refusal?: SharedDataError,
   ): void {
-    if (element.document !== document || element.unwanted !== unwanted) return;
-    element.refusal = unwanted ? undefined : refusal;
-    element.settled = element.refusal === undefined;
-    element.done = element.settled;
-    if (unwanted) this.elements.delete(element.key);
+    if (element.document !== document || element.isRemoval !== isRemoval) return;
+    element.refusal = isRemoval ? undefined : refusal;
+    element.isApplied = element.refusal === undefined;
+    element.wasApplied = element.isApplied;
+    if (isRemoval) this.elements.delete(element.key);
   }
 }
 

@@ -1,11 +1,13 @@
 import { checked } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
+import { CALL_TIMEOUT_MS } from '../client/zookeeper.js';
 import type { Element } from './collision-chain.js';
 import { Contribution, type OwnElement, type SeenElements } from './contribution.js';
-import { CALL_TIMEOUT_MS, type DataCall, type DataContext, type Datum } from './datum.js';
+import type { DataCall, DataContext, Datum } from './datum.js';
 import type { Entry } from './entry.js';
 import { checkRequest } from './limits.js';
+import type { SharedDataError } from './shared-data-error.js';
 
 /** Problems of the ephemeral data, and their end. For logs. */
 export type ContributionEvent =
@@ -75,11 +77,11 @@ export class Contributions {
     const item =
       this.#items.get(keyOf(datum)) ?? new Contribution(datum, (sessionId) => this.refuses(sessionId));
     this.#items.set(keyOf(datum), item);
-    const element = item.want(id, hash, document);
-    await this.#done(item, element, 'the entry is not written', call);
-    if (element.refusal === undefined) return;
+    const element = item.put(id, hash, document);
+    const refusal = await this.#done(item, element, 'the entry is not written', call);
+    if (refusal === undefined) return;
     item.elements.delete(element.key);
-    throw element.refusal;
+    throw refusal;
   }
 
   /**
@@ -104,7 +106,7 @@ export class Contributions {
       if (entry === undefined) return false;
       throw datum.ownedByOther(entry.owner);
     }
-    item.unwant(element);
+    item.remove(element);
     await this.#done(item, element, 'the entry is not removed', call);
     return true;
   }
@@ -116,7 +118,7 @@ export class Contributions {
   async withdraw(): Promise<void> {
     const items = [...this.#items.values()];
     for (const item of items) {
-      for (const element of item.elements.values()) item.unwant(element);
+      for (const element of item.elements.values()) item.remove(element);
       this.#loop.touched(item);
     }
     await this.#loop.until(() => items.every(({ elements }) => elements.size === 0), WITHDRAW_MS);
@@ -128,18 +130,23 @@ export class Contributions {
     await this.#loop.close();
   }
 
+  /** Resolves when ZooKeeper has an element as it is wanted, or to why it refuses that. */
   async #done(
     item: Contribution,
     element: OwnElement,
     what: string,
     { timeoutMs = CALL_TIMEOUT_MS, signal }: DataCall,
-  ): Promise<void> {
+  ): Promise<SharedDataError | undefined> {
     this.#loop.touched(item);
-    // A node may be about to join.
-    const isDone = () =>
-      element.done || (element.refusal !== undefined && element.refusal.fault !== 'not-joined');
-    if (await this.#loop.until(isDone, timeoutMs, signal)) return;
-    if (element.refusal) throw element.refusal;
+    // As of the last check: the element's own may be cleared again, by its next step.
+    let refusal: SharedDataError | undefined;
+    const isDone = () => {
+      refusal = element.refusal;
+      // A node may be about to join.
+      return element.wasApplied || (refusal !== undefined && refusal.fault !== 'not-joined');
+    };
+    if (await this.#loop.until(isDone, timeoutMs, signal)) return refusal;
+    if (refusal) throw refusal;
     throw this.#loop.late(`${item.datum.title}: ${what}`, timeoutMs, item);
   }
 }

@@ -4,7 +4,13 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { retrying } from '../../core/base/retry.js';
 import { BoundSession } from '../client/bound-session.js';
 import { catchUp } from '../client/retry.js';
-import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../client/zookeeper.js';
+import {
+  CALL_TIMEOUT_MS,
+  type CallOptions,
+  type MultiOperation,
+  type Znode,
+  type ZooKeeper,
+} from '../client/zookeeper.js';
 import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../client/zookeeper-error.js';
 import { bareScalar, type DatumRecord, decodeRecord, encodeRecord, isBlank } from './entry.js';
 import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
@@ -27,7 +33,6 @@ export interface DataContext {
   readonly paths: PathStrategy;
 }
 
-export const CALL_TIMEOUT_MS = 5_000;
 /** Between two attempts, in milliseconds. */
 const RETRY_MS = { first: 10, max: 500, atOnce: 1 };
 /** The attempt has to be made again, on what can be read by now. */
@@ -40,7 +45,7 @@ export interface Step {
 }
 
 /** A step that is made again where its reply is lost, or others have changed what it read. */
-export interface Attempt extends Step {
+export interface RepeatedStep extends Step {
   /** Whether an earlier attempt may have been carried out: its reply was lost. */
   readonly mayBeDone: boolean;
   /**
@@ -102,7 +107,7 @@ export class Datum {
   }
 
   /** The same; where there is none it is made, and the attempt is made again. */
-  async ensured(attempt: Attempt): Promise<Znode> {
+  async ensured(attempt: RepeatedStep): Promise<Znode> {
     const znode = await this.collection(attempt);
     if (znode !== undefined) return znode;
     await this.make(attempt);
@@ -146,7 +151,7 @@ export class Datum {
   }
 
   /** As {@link attempted}. @param what could not be done, as a clause */
-  attempted<T>(what: string, call: DataCall, attempt: (attempt: Attempt) => Promise<T>): Promise<T> {
+  attempted<T>(what: string, call: DataCall, attempt: (attempt: RepeatedStep) => Promise<T>): Promise<T> {
     return attempted(this.context, this.path, `${this.title}: ${what}`, call, attempt);
   }
 
@@ -191,7 +196,7 @@ export async function attempted<T>(
   path: string,
   failure: string,
   options: DataCall,
-  attempt: (attempt: Attempt) => Promise<T>,
+  attempt: (attempt: RepeatedStep) => Promise<T>,
 ): Promise<T> {
   const { timeoutMs: ms = CALL_TIMEOUT_MS, signal } = checked(options);
   let cause: unknown;

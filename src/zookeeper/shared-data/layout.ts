@@ -40,12 +40,9 @@ export function sha256(text: string): string {
 export const titleOf = ({ name, scope }: Address) =>
   `shared data ${JSON.stringify(name)}${scope === '' ? '' : ` of scope ${JSON.stringify(scope)}`}`;
 
-/** The text that is hashed for an address: canonical JSON (RFC 8785). */
-export const addressText = ({ name, scope }: Address) => canonicalJson({ name, scope });
-
-/** Monastery's own: the hash of the address, and the hash of the element's text. */
+/** Monastery's own: the hash of the address in canonical JSON (RFC 8785), and the hash of the element's text. */
 export const HASHED_PATHS: PathStrategy = {
-  datum: (address) => sha256(addressText(address)),
+  datum: ({ name, scope }) => sha256(canonicalJson({ name, scope })),
   element: sha256,
 };
 

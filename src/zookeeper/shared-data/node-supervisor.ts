@@ -1,14 +1,16 @@
-import { onAbort, orAborted, timeoutSignal } from '../../core/base/abort.js';
+import { onAbort, orAborted, withTimeout } from '../../core/base/abort.js';
 import { checked, FUNCTION, type Kinds, kind, MS, maybe, TEXT } from '../../core/base/arguments.js';
-import { backoffMs } from '../../core/base/backoff.js';
+import { type Backoff, backoffMs } from '../../core/base/backoff.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { retrying } from '../../core/base/retry.js';
+import { until } from '../../core/base/until.js';
 import type { Lease } from '../../core/lease/model/lease.js';
+import { CALL_TIMEOUT_MS } from '../client/zookeeper.js';
 import { isFault, ZooKeeperError } from '../client/zookeeper-error.js';
 import type { AnnouncedNode, NodeState } from './announced-node.js';
 import type { Contributions } from './contributions.js';
-import { CALL_TIMEOUT_MS, type DataCall, type DataContext } from './datum.js';
+import type { DataCall, DataContext } from './datum.js';
 
 /** Why a node is gone. */
 export type DisconnectReason = Extract<NodeState, { status: 'disconnected' }>['reason'];
@@ -72,11 +74,14 @@ export interface SupervisorOptions {
 }
 
 /** What is supervised. */
-export interface Supervised {
+interface Supervised {
   readonly context: Pick<DataContext, 'clock' | 'random'>;
   readonly contributions: Contributions;
   announce(options: DataCall & { readonly data: string }): Promise<AnnouncedNode>;
 }
+
+/** How a supervisor ends. */
+type Stop = Omit<Extract<SupervisorState, { status: 'stopped' }>, 'status'>;
 
 /** A node that lasted this long was a good one: it is replaced at once. In milliseconds. */
 const GOOD_AFTER_MS = 5_000;
@@ -96,34 +101,24 @@ export class NodeSupervisor implements AsyncDisposable {
   #state: SupervisorState = { status: 'connecting' };
   #node: AnnouncedNode | undefined;
   #replacements = 0;
+  /** Aborts with a {@link StopReason}. */
   readonly #stopping = new AbortController();
   readonly #listeners = new Listeners<SupervisorState>();
   readonly #ended: Promise<void>;
-  readonly #forgetLease: () => void;
 
   /** @internal Use `SharedData.supervise`. */
   constructor(
     private readonly data: Supervised,
     private readonly options: SupervisorOptions,
   ) {
-    const {
-      maxReplacements: max = Number.POSITIVE_INFINITY,
-      backoffMs: first = 200,
-      maxBackoffMs: longest = 10_000,
-      lease,
-    } = checked(options, OPTIONS);
-    if (!(longest >= first))
-      throw new ConfigError(
-        'maxBackoffMs',
-        longest,
-        `a number of milliseconds of at least backoffMs, ${first}`,
-      );
+    const { backoffMs: first = 200, maxBackoffMs: max = 10_000, lease } = checked(options, OPTIONS);
+    if (!(max >= first))
+      throw new ConfigError('maxBackoffMs', max, `a number of milliseconds of at least backoffMs, ${first}`);
     if (lease && options.data !== undefined)
       throw new ConfigError('data', options.data, 'none together with a lease');
     if (options.onState) this.#listeners.add(options.onState);
     data.contributions.refuses = (sessionId) => this.#refusal(sessionId);
-    this.#ended = this.#keep(max, { first, max: longest });
-    this.#forgetLease = onAbort(lease?.signal, () => this.#stopping.abort('lease-lost' satisfies StopReason));
+    this.#ended = this.#run({ first, max });
   }
 
   /** What the node is doing. */
@@ -147,29 +142,17 @@ export class NodeSupervisor implements AsyncDisposable {
    * @throws `signal.reason`
    */
   async whenJoined(call: DataCall = {}): Promise<AnnouncedNode> {
-    const { clock } = this.data.context;
-    const { timeoutMs: ms = CALL_TIMEOUT_MS, signal } = checked(call);
-    const error = (fault: 'timeout' | 'closed', text: string) =>
-      new ZooKeeperError(`the node ${text}`, { fault, outcome: 'unknown' });
-    const limit = timeoutSignal(clock, ms, () => error('timeout', `has not joined within ${ms} ms`), signal);
-    let forget: () => void = () => undefined;
-    try {
-      return await orAborted(
-        new Promise<AnnouncedNode>((resolve, reject) => {
-          const look = (state: SupervisorState) => {
-            if (state.status === 'joined') resolve(state.node);
-            if (state.status === 'stopped')
-              reject(error('closed', `supervisor has stopped (${state.reason})`));
-          };
-          forget = this.onState(look);
-          look(this.#state);
-        }),
-        limit.signal,
-      );
-    } finally {
-      forget();
-      limit.release();
-    }
+    const { timeoutMs = CALL_TIMEOUT_MS, signal } = checked(call);
+    const state = await until(
+      (listener) => this.onState(listener),
+      () => joinedOrStopped(this.#state),
+      (found) => withTimeout(this.data.context.clock, timeoutMs, found, signal),
+    );
+    if (state?.status === 'joined') return state.node;
+    const [fault, problem] = state
+      ? (['closed', `supervisor has stopped (${state.reason})`] as const)
+      : (['timeout', `has not joined within ${timeoutMs} ms`] as const);
+    throw new ZooKeeperError(`the node ${problem}`, { fault, outcome: 'unknown' });
   }
 
   /**
@@ -177,7 +160,7 @@ export class NodeSupervisor implements AsyncDisposable {
    * seconds. Never rejects. Idempotent.
    */
   async stop(): Promise<void> {
-    this.#stopping.abort('left' satisfies StopReason);
+    this.#stopFor('left');
     await this.#ended;
   }
 
@@ -186,54 +169,54 @@ export class NodeSupervisor implements AsyncDisposable {
     return this.stop();
   }
 
+  #stopFor(reason: StopReason): void {
+    this.#stopping.abort(reason);
+  }
+
   /** Never rejects. */
-  async #keep(max: number, backoff: { readonly first: number; readonly max: number }): Promise<void> {
-    const { clock, random } = this.data.context;
+  async #run(backoff: Backoff): Promise<void> {
     const { signal } = this.#stopping;
-    let stop: { readonly reason: StopReason; readonly problem?: string } | undefined;
-    let lost: LostNode | undefined;
-    let short = 0;
-    try {
-      while (stop === undefined) {
-        const node = await this.#announced(lost);
-        const joinedAt = clock.monotonic();
-        const reason = await orAborted(this.#untilGone(node), signal);
-        lost = { nodeId: node.id, reason, replacements: this.#replacements };
-        this.#become({ status: 'disconnected', lost });
-        stop =
-          reason === 'closed'
-            ? { reason }
-            : this.#replacements >= max
-              ? { reason: 'limit-reached' }
-              : await this.#declined(lost);
-        if (stop) break;
-        this.#replacements += 1;
-        this.#become({ status: 'replacing', lost });
-        short = clock.monotonic() - joinedAt >= GOOD_AFTER_MS ? 0 : short + 1;
-        if (short > 0) await clock.sleep(backoffMs(backoff, short, random), signal);
-      }
-    } catch (error) {
-      stop = signal.aborted
-        ? { reason: signal.reason as StopReason }
-        : { reason: 'closed', problem: explain(error) };
-    }
-    this.#forgetLease();
-    this.#stopping.abort(stop?.reason);
+    const forgetLease = onAbort(this.options.lease?.signal, () => this.#stopFor('lease-lost'));
+    const stop = await this.#keepJoined(backoff).catch(
+      (error: unknown): Stop =>
+        signal.aborted ? { reason: signal.reason } : { reason: 'closed', problem: explain(error) },
+    );
+    forgetLease();
+    this.#stopFor(stop.reason);
     await Promise.all([this.#node?.leave(), this.data.contributions.withdraw()]);
-    if (stop) this.#become({ status: 'stopped', ...stop });
+    this.#become({ status: 'stopped', ...stop });
     this.#listeners.clear();
   }
 
-  /** Announces a node, until it is there. @throws {ZooKeeperError} `closed` @throws the reason to stop */
-  async #announced(lost: LostNode | undefined): Promise<AnnouncedNode> {
+  /** Announces one node after another. @throws {ZooKeeperError} `closed` @throws the reason to stop */
+  async #keepJoined(backoff: Backoff): Promise<Stop> {
+    const { clock, random } = this.data.context;
+    let lost: LostNode | undefined;
+    let shortLived = 0;
+    for (;;) {
+      const node = await this.#announce(lost);
+      const joinedAt = clock.monotonic();
+      const reason = await this.#untilGone(node);
+      lost = { nodeId: node.id, reason, replacements: this.#replacements };
+      this.#become({ status: 'disconnected', lost });
+      const stop = await this.#stopAfter(lost);
+      if (stop) return stop;
+      this.#replacements += 1;
+      this.#become({ status: 'replacing', lost });
+      shortLived = clock.monotonic() - joinedAt >= GOOD_AFTER_MS ? 0 : shortLived + 1;
+      if (shortLived > 0) await clock.sleep(backoffMs(backoff, shortLived, random), this.#stopping.signal);
+    }
+  }
+
+  /** Announces a node, in place of the lost one. @throws as {@link #keepJoined} */
+  async #announce(lost: LostNode | undefined): Promise<AnnouncedNode> {
     const { clock, random } = this.data.context;
     const { lease, data = '' } = this.options;
-    const { signal } = this.#stopping;
     const text = lease
       ? JSON.stringify({ taskId: lease.taskId, nodeId: lease.id, version: lease.version })
       : data;
     const retry = retrying({
-      ...{ clock, random, signal },
+      ...{ clock, random, signal: this.#stopping.signal },
       mayPass: (error) => !isFault(error, 'closed'),
       onFailure: (error) => {
         const problem = explain(error);
@@ -244,27 +227,31 @@ export class NodeSupervisor implements AsyncDisposable {
     return this.#node;
   }
 
+  /** Reports the states of a node until it is gone. @throws the reason to stop */
   #untilGone(node: AnnouncedNode): Promise<DisconnectReason> {
-    return new Promise((resolve) => {
-      const onState = (state: NodeState) => {
-        if (state.status === 'disconnected') resolve(state.reason);
-        else this.#become({ status: state.status, node });
+    return until(
+      (listener) => node.onState(listener),
+      () => {
+        const { state } = node;
+        if (state.status === 'disconnected') return state.reason;
+        this.#become({ status: state.status, node });
         if (state.status === 'joined') this.data.contributions.renew();
-      };
-      node.onState(onState);
-      onState(node.state);
-    });
+        return undefined;
+      },
+      (gone) => orAborted(gone, this.#stopping.signal),
+    );
   }
 
-  async #declined(
-    lost: LostNode,
-  ): Promise<{ readonly reason: StopReason; readonly problem?: string } | undefined> {
-    const { replace = 'automatic' } = this.options;
+  /** How it ends with the loss of a node; undefined where that is replaced. @throws the reason to stop */
+  async #stopAfter(lost: LostNode): Promise<Stop | undefined> {
+    const { replace = 'automatic', maxReplacements = Number.POSITIVE_INFINITY } = this.options;
+    if (lost.reason === 'closed') return { reason: 'closed' };
+    if (lost.replacements >= maxReplacements) return { reason: 'limit-reached' };
     if (replace === 'automatic') return undefined;
     const { signal } = this.#stopping;
     try {
-      const answer = await orAborted(Promise.resolve(lost).then(replace), signal);
-      return answer ? undefined : { reason: 'declined' };
+      const isReplaced = await orAborted(Promise.resolve(lost).then(replace), signal);
+      return isReplaced ? undefined : { reason: 'declined' };
     } catch (error) {
       signal.throwIfAborted();
       return { reason: 'declined', problem: explain(error) };
@@ -282,4 +269,8 @@ export class NodeSupervisor implements AsyncDisposable {
     this.#state = state;
     this.#listeners.notify(state);
   }
+}
+
+function joinedOrStopped(state: SupervisorState) {
+  return state.status === 'joined' || state.status === 'stopped' ? state : undefined;
 }

@@ -18,7 +18,7 @@ export interface Replicated {
   readonly createdZxid: bigint;
 }
 
-export interface ReplicaOptions<E> {
+interface ReplicaOptions<E> {
   readonly zookeeper: ViewedZooKeeper;
   readonly clock: Clock;
   readonly path: string;

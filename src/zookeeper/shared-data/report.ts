@@ -22,7 +22,7 @@ export interface SharedDataQuery {
 }
 
 /** What a path holds; `denied` where it may not be read. */
-export type Found = Znode | 'denied';
+type FoundZnode = Znode | 'denied';
 
 /** Reads under way at once: of data, and of the entries of each. */
 const READS = { data: 8, entries: 32 };
@@ -111,12 +111,12 @@ export async function readSharedData(
 }
 
 /** Whether it is a collection of another implementation, or a folder: a path strategy may put data into some. */
-function hasNoRecord(found: Found): boolean {
+function hasNoRecord(found: FoundZnode): boolean {
   return found !== 'denied' && isBlank(found.data);
 }
 
 /** What an element says of its collection; undefined where it is none, or not named as Monastery does. */
-function elementHead(path: string, found: Found | undefined): Partial<DatumHead> | undefined {
+function elementHead(path: string, found: FoundZnode | undefined): Partial<DatumHead> | undefined {
   if (found === undefined || found === 'denied') return undefined;
   const name = nameAt(path);
   const isHashOf = (text: string) => name.replace(/-[1-9]\d*$/, '') === HASHED_PATHS.element(text);
@@ -142,7 +142,7 @@ function mayBe({ kind }: DatumHead, path: string, text: string): boolean {
 }
 
 /** What a znode says of the datum in it. Never throws. @param asked the address that it may have */
-export function datumHead(root: string, path: string, found: Found, asked?: Address): DatumHead {
+function datumHead(root: string, path: string, found: FoundZnode, asked?: Address): DatumHead {
   const isAt = (address: Address) => path === `${dataFolder(root)}/${HASHED_PATHS.datum(address, 'scalar')}`;
   const { name, scope } = asked && isAt(asked) ? asked : { name: null, scope: null };
   const nothing = { path, name, scope, kind: null, lifespan: null };
@@ -166,10 +166,10 @@ export function datumHead(root: string, path: string, found: Found, asked?: Addr
  * What the znode at `path` is in a datum. Never throws.
  * @param nodes the announced nodes by their sessions
  */
-export function dataEntry(
+function dataEntry(
   { kind }: DatumHead,
   path: string,
-  found: Found,
+  found: FoundZnode,
   nodes: ReadonlyMap<string, string>,
 ): DataEntry {
   const nothing = { path, key: null, scalar: null, place: null, bytes: sizeOf(found) };
@@ -233,7 +233,7 @@ function excerptOf({ data }: Znode): string {
 }
 
 const inOrder = new Intl.Collator('en', { numeric: true }).compare;
-const sizeOf = (found: Found) => (found === 'denied' ? 0 : found.data.length);
+const sizeOf = (found: FoundZnode) => (found === 'denied' ? 0 : found.data.length);
 const byPath = (a: string, b: string) => a.length - b.length || (a < b ? -1 : 1);
 const byName = (a: DatumHead, b: DatumHead) =>
   (a.name === null ? 1 : 0) - (b.name === null ? 1 : 0) ||

@@ -7,7 +7,7 @@ import { isUnknown } from '../client/zookeeper-error.js';
 import { CONDITION, type ConditionalCall, SharedDatum } from './collections.js';
 import { holds, reordered, unmoved, versionFor } from './collision-chain.js';
 import { checkNoCondition } from './contributions.js';
-import type { Attempt, DataCall } from './datum.js';
+import type { DataCall, RepeatedStep } from './datum.js';
 import type { Entry } from './entry.js';
 import { encodeScalar, type SharedValue, toScalar } from './scalar-codec.js';
 import { SharedDataError } from './shared-data-error.js';
@@ -133,12 +133,12 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     });
   }
 
-  #read(n: number, { session, call }: Attempt): Promise<Znode | undefined> {
+  #read(n: number, { session, call }: RepeatedStep): Promise<Znode | undefined> {
     return session.read(`${this.datum.path}/${n}`, call);
   }
 
   /** Made a second time, it would change another element. */
-  async #once(attempt: Attempt, operations: readonly MultiOperation[]): Promise<void> {
+  async #once(attempt: RepeatedStep, operations: readonly MultiOperation[]): Promise<void> {
     try {
       await this.datum.multi(attempt, operations);
     } catch (error) {

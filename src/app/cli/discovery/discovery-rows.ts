@@ -61,18 +61,14 @@ export const DISCOVERY_COMMANDS = [
         'what the name stands for: service, or endpoint, as nodelease run --announce has it',
         { default: 'service' },
       ],
-      [
-        '--strategy <name>',
-        'round-robin, random, sticky, weighted or least-recently-failed',
-        { default: 'random' },
-      ],
+      ['--strategy <name>', 'round-robin, random, sticky or weighted', { default: 'random' }],
     ],
     async () => (await import('./discovery-resolve-command.js')).resolveService,
   ),
   serveRow(
     'serve',
     'answer over HTTP who offers which service, for programs without ZooKeeper',
-    ['discovery serve --read-only', 'discovery serve --http 127.0.0.1:8080 --static-timeout 1h'],
+    ['discovery serve --read-only', 'discovery serve --http 127.0.0.1:8080'],
     [],
     [
       ['--read-only', 'refuse to register and unregister instances'],
@@ -84,14 +80,7 @@ export const DISCOVERY_COMMANDS = [
         '--bearer-token-file <path>',
         'changes need the token in this file; required beyond loopback, or else --read-only',
       ],
-      [
-        '--static-timeout <time>',
-        'unregister STATIC instances that were not written for that long, 1s to 720h (default: never)',
-      ],
-      [
-        '--strategy <name>',
-        'how /v1/anyservice chooses: round-robin (default), random, sticky, weighted or least-recently-failed',
-      ],
+      ['--strategy <name>', 'how /v1/anyservice chooses: round-robin (default), random, sticky or weighted'],
     ],
     async () => (await import('./discovery-serve-command.js')).serveDiscovery,
   ),

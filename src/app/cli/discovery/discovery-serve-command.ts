@@ -1,23 +1,19 @@
-import { ConfigError, explain } from '../../../core/base/errors.js';
 import { DEFAULT_LISTEN_ADDRESS, type ListenAddress } from '../../../node/settings/listen-address.js';
-import { duration } from '../../../node/settings/values.js';
-import type { SessionState } from '../../../zookeeper/client/session-state.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { parseStrategy } from '../../../zookeeper/services/strategies/strategies.js';
-import type { DiscoveryServer, DiscoveryServerEvent } from '../../http/curator/discovery-server.js';
-import { problemOf } from '../../http/problem.js';
+import type { DiscoveryServer, DiscoveryServerOptions } from '../../http/curator/discovery-server.js';
 import type { OpenDns, OpenDnsOptions } from '../dns/open-dns.js';
 import { say } from '../kit/answer.js';
 import { interruption, logEnd, onConnecting, type WithZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import { type Logger, loggerFor } from '../log/logger.js';
+import { loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
+import { discoveryServeLog, zookeeperLog } from './discovery-serve-log.js';
 
 /** The options of `discovery serve` that are no settings, as they are on the command line. */
 interface ServeOptions {
   readonly readOnly?: boolean;
   readonly allowWrites?: boolean;
   readonly bearerTokenFile?: string;
-  readonly staticTimeout?: string;
   readonly strategy?: string;
 }
 
@@ -29,37 +25,15 @@ interface ServeOptions {
  * @throws {ConfigError} when an option is wrong, or it cannot listen where it should
  */
 export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<number> {
+  const { strategy: name, ...options } = call.options;
   // Before a connection is opened.
-  const checked = checkOptions(call.options);
-  return onConnecting(call, (zookeeper, signal) => serve(zookeeper, checked, call, signal));
-}
-
-const STATIC_TIMEOUT = duration({
-  min: 1_000,
-  minWhy: 'a client that registers an instance must have the time to do it again',
-  max: 2_592_000_000,
-});
-
-function checkOptions({ readOnly, allowWrites, bearerTokenFile, staticTimeout, strategy }: ServeOptions) {
-  if (staticTimeout !== undefined && readOnly)
-    throw new ConfigError(
-      '--static-timeout',
-      staticTimeout,
-      'no --read-only with it (a read-only server unregisters nothing)',
-    );
-  return {
-    readOnly,
-    allowWrites,
-    bearerTokenFile,
-    strategy: strategy === undefined ? undefined : parseStrategy(strategy),
-    staticTimeoutMs:
-      staticTimeout === undefined ? undefined : STATIC_TIMEOUT.parse(staticTimeout, '--static-timeout'),
-  };
+  const strategy = name === undefined ? undefined : parseStrategy(name);
+  return onConnecting(call, (zookeeper, signal) => serve(zookeeper, { ...options, strategy }, call, signal));
 }
 
 async function serve(
   zookeeper: ZooKeeper,
-  options: ReturnType<typeof checkOptions>,
+  options: Omit<ServeOptions, 'strategy'> & Pick<DiscoveryServerOptions, 'strategy'>,
   { settings, io }: { readonly settings: WithZooKeeper; readonly io: Io },
   signal: AbortSignal,
 ): Promise<number> {
@@ -107,50 +81,3 @@ const ACCESS: Readonly<Record<DiscoveryServer['writes'], string>> = {
   token: 'changes with the token only',
   anybody: 'changes by any client on this machine',
 };
-
-/**
- * A listener that logs one line an event. {@link zookeeperLog} logs a lost connection, so that not every
- * request does.
- */
-export function discoveryServeLog(
-  log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>,
-): (event: DiscoveryServerEvent) => void {
-  return (event) => {
-    switch (event.type) {
-      case 'request-failed': {
-        const { error } = problemOf(event.error);
-        const level = error === 'internal' ? 'error' : error === 'unavailable' ? 'debug' : 'warn';
-        return log[level](
-          { ...(level === 'error' && { err: event.error }) },
-          `${event.request}: ${explain(event.error)}`,
-        );
-      }
-      case 'unreadable':
-        return log.warn({ path: event.path }, `${event.path} ${event.problem}: ignored`);
-      case 'purged':
-        return log.info(
-          { service: event.name, id: event.id },
-          `${event.name}/${event.id} was not written again in time: unregistered`,
-        );
-      case 'purge-failed':
-        return log.debug(`the STATIC instances could not be looked through: ${explain(event.error)}`);
-    }
-  };
-}
-
-/** A listener that logs each loss of the connection to ZooKeeper once, and each connection. */
-export function zookeeperLog(
-  log: Pick<Logger, 'info' | 'warn'>,
-  description: string,
-): (state: SessionState) => void {
-  let away = false;
-  return (state) => {
-    const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
-    if (state.status === 'connected') log.info({ zookeeper: 'ok' }, `connected to ${description}`);
-    else if (state.status === 'expired')
-      log.warn({ zookeeper: 'expired' }, `session ${state.sessionId} has expired`);
-    else if (!away && (state.status === 'suspended' || because !== ''))
-      log.warn({ zookeeper: 'away' }, `no connection to ${description}${because}`);
-    away = state.status !== 'connected' && (away || state.status !== 'connecting' || because !== '');
-  };
-}

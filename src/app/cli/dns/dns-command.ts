@@ -1,5 +1,5 @@
 import { formatListenAddress, parseListenAddress } from '../../../node/settings/listen-address.js';
-import { zookeeperLog } from '../discovery/discovery-serve-command.js';
+import { zookeeperLog } from '../discovery/discovery-serve-log.js';
 import { UsageError } from '../exit-codes.js';
 import { say } from '../kit/answer.js';
 import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../kit/call.js';

@@ -1,4 +1,5 @@
 import type { Clock } from '../../../core/base/clock.js';
+import { shareAnswer } from '../../../core/base/share-answer.js';
 import type { ClusterView } from '../../../node/monitor/cluster-view.js';
 import type { ConsoleOffers } from '../../../node/wire/cluster-snapshot.js';
 import { PLAIN } from '../problem.js';
@@ -22,16 +23,7 @@ interface ClusterApiOptions {
  * cluster is scanned once.
  */
 export function clusterApi({ clock, cluster, streams, instance, offers }: ClusterApiOptions) {
-  let asked: Promise<ClusterView> | undefined;
-  const openView = async () => {
-    asked ??= cluster();
-    try {
-      return await asked;
-    } catch (error) {
-      asked = undefined;
-      throw error;
-    }
-  };
+  const openView = shareAnswer(cluster);
   return {
     /**
      * `/api/leases`: the leases, as `nodelease status --json` shows them, or a page of them. While they

@@ -1,6 +1,7 @@
 import { checkArguments, checked, FLAG, FUNCTION, maybe } from '../../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
+import { shareAnswer } from '../../../core/base/share-answer.js';
 import {
   DEFAULT_LISTEN_ADDRESS,
   formatListenAddress,
@@ -21,18 +22,13 @@ import { listen } from '../server/listen.js';
 import { OpenStreams } from '../server/open-streams.js';
 import { discoveryApp } from './discovery-app.js';
 import { ProviderPool } from './provider-pool.js';
-import { StaticPurge } from './static-purge.js';
 
 /** What a discovery server reports. */
 export type DiscoveryServerEvent =
   /** A request failed through no fault of the client: it was answered with a status of 500 or above. */
   | { readonly type: 'request-failed'; readonly request: string; readonly error: unknown }
   /** An instance is left out everywhere; `problem` is the rest of the sentence "<path> …". */
-  | { readonly type: 'unreadable'; readonly path: string; readonly problem: string }
-  /** A STATIC instance was unregistered: it was not written again in time. */
-  | { readonly type: 'purged'; readonly name: string; readonly id: string }
-  /** The STATIC instances could not be looked through; it is tried again. */
-  | { readonly type: 'purge-failed'; readonly error: unknown };
+  | { readonly type: 'unreadable'; readonly path: string; readonly problem: string };
 
 /** Settings of {@link startDiscoveryServer}. */
 export interface DiscoveryServerOptions {
@@ -57,11 +53,6 @@ export interface DiscoveryServerOptions {
    * @default none
    */
   readonly bearerTokenFile?: string | undefined;
-  /**
-   * Time without a write after which a STATIC instance is unregistered, in milliseconds.
-   * @default without limit
-   */
-  readonly staticTimeoutMs?: number | undefined;
   /** What `/metrics` answers. @default it is absent */
   readonly metrics?: MetricsText | undefined;
   /** How `v1/anyservice` chooses. @default round robin */
@@ -103,7 +94,6 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
     random,
     strategy,
     onEvent,
-    staticTimeoutMs,
     labels = LABELS,
   } = checked(options, {
     readOnly: maybe(FLAG),
@@ -161,19 +151,10 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
       'a name that means loopback (this one has another address)',
     );
   }
-  const purge =
-    staticTimeoutMs === undefined || writes.kind === 'nobody'
-      ? undefined
-      : new StaticPurge({
-          ...{ zookeeper, clock, basePath, timeoutMs: staticTimeoutMs },
-          onPurged: (name, id) => onEvent?.({ type: 'purged', name, id }),
-          onFailure: (error) => onEvent?.({ type: 'purge-failed', error }),
-        });
-  let closing: Promise<void> | undefined;
   const close = async () => {
     streams.endAll();
-    await Promise.all([listener.close(), purge?.close()]);
+    await listener.close();
     pool.close();
   };
-  return { url: listener.url, writes: writes.kind, close: () => (closing ??= close()) };
+  return { url: listener.url, writes: writes.kind, close: shareAnswer(close) };
 }

@@ -63,7 +63,7 @@ function wrong(field: string, fields: Readonly<Record<string, unknown>>, expecte
 }
 
 /** The largest body, in bytes: ZooKeeper's own bound for a znode. */
-export const LARGEST_BODY = 1_048_576;
+const LARGEST_BODY = 1_048_576;
 
 /**
  * The JSON that a request carries. Of a body that is too large no more is kept than what is allowed.

@@ -2,6 +2,7 @@ import { onAbort, orAborted } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
 import { explain } from '../../../core/base/errors.js';
 import { type Retry, retrying } from '../../../core/base/retry.js';
+import { shareAnswer } from '../../../core/base/share-answer.js';
 import { clusterNodeIdOf, groupOf, indexOf, widthOfGroup } from '../../../core/id/cluster-node-id.js';
 import type { NodeHolderOptions } from '../../../core/lease/hold/node-holder.js';
 import { type TenureTime, TenureWidth } from '../../../core/lease/hold/tenure-time.js';
@@ -61,7 +62,8 @@ export class SessionTime implements TenureTime {
   readonly #path: string;
   readonly #leaderTime: StoreTime;
   readonly #retry: Retry;
-  #preparing: Promise<void> | undefined;
+  /** For the whole tenure: several callers may wait for it, and some give up before. */
+  readonly #prepared = shareAnswer(() => this.#prepare());
   /** The last write that was sent. Each has a later timestamp than the one before. */
   #written = { timestamp: 0, sentAt: 0 };
   /** When the last write was sent, once it is known to be applied. */
@@ -118,13 +120,8 @@ export class SessionTime implements TenureTime {
   async prepare(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     this.check();
-    // For the whole tenure: several callers may wait for it, and some give up before.
-    this.#preparing ??= this.#prepare().catch((error: unknown) => {
-      this.#preparing = undefined;
-      throw error;
-    });
     try {
-      await orAborted(this.#preparing, signal);
+      await orAborted(this.#prepared(), signal);
     } catch (error) {
       this.check();
       throw error;

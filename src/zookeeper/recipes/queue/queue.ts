@@ -5,7 +5,7 @@ import { LARGEST_DATA, type ZooKeeper } from '../../client/zookeeper.js';
 import { isFault, isUnknown } from '../../client/zookeeper-error.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from '../recipe.js';
 import { outcomeUnknown } from '../recipe-error.js';
-import { briefly, inTime, untilChange, type Wait, writeOnce } from '../waiting.js';
+import { inTime, untilChange, type Wait, withCallTimeout, writeOnce } from '../waiting.js';
 import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
 import { claimItem, type TakenItem } from './taken-item.js';
 
@@ -137,7 +137,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
         bytes,
         `at most ${LARGEST_DATA} bytes as they are stored, the servers' limit`,
       );
-    await inTime(this.recipe, briefly(options), 'took no item', async ({ signal }) => {
+    await inTime(this.recipe, withCallTimeout(options), 'took no item', async ({ signal }) => {
       for (;;) {
         try {
           return await zookeeper.multi(operations, { signal });
@@ -236,7 +236,7 @@ async function takeItems(
   // Not given up with the wait: what has been removed has to be handed out.
   const { value, error, mayBeDone } = await inTime(
     recipe,
-    briefly(),
+    withCallTimeout(),
     'could not be changed',
     ({ retry: own }) => writeOnce(own, (call) => zookeeper.remove(path, znode.stat.version, call)),
   );

@@ -5,7 +5,7 @@ import type { CallOptions, MultiOperation } from '../../client/zookeeper.js';
 import { isFault } from '../../client/zookeeper-error.js';
 import type { Recipe } from '../recipe.js';
 import { outcomeUnknown, RecipeError } from '../recipe-error.js';
-import { briefly, inTime, type Wait, writeOnce } from '../waiting.js';
+import { inTime, type Wait, withCallTimeout, writeOnce } from '../waiting.js';
 import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
 
 /**
@@ -116,7 +116,7 @@ async function removeItem(
     });
   const { error, mayBeDone, exists } = await inTime(
     recipe,
-    briefly(),
+    withCallTimeout(),
     'could not be changed',
     async (wait) => {
       const retry = wait.retryIn(session);

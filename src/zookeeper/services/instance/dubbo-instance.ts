@@ -11,14 +11,14 @@ const FOLDERS: readonly unknown[] = ['providers', 'consumers', 'routers', 'confi
 export const isDubboFolder = (name: string | undefined) => FOLDERS.includes(name);
 
 /** What a Dubbo 3 application says of one of its instances. */
-export interface DubboFacts {
+interface DubboFacts {
   /** The protocols and their ports, in Dubbo's order; if it names none, `dubbo` at the instance's port. */
   readonly endpoints: readonly DubboEndpoint[];
   /** Of the offered interfaces: a change of them changes it. */
   readonly revision: string | null;
 }
 
-export interface DubboEndpoint {
+interface DubboEndpoint {
   /** `dubbo` or `tri`, for example; it can be the scheme of a URL. */
   readonly protocol: string;
   readonly port: number;

@@ -87,7 +87,7 @@ export function springUriSpec({
 }
 
 /** The same with brackets around an IPv6 address, unless it has them already. */
-export function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
+function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
   if (address === undefined || !isIPv6(address)) return spec;
   const parts = spec.parts.flatMap((part, index): UriPart[] => {
     const isAddress = part.variable && part.value === 'address';

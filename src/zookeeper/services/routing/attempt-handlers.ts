@@ -1,10 +1,10 @@
 import type { Duplex } from 'node:stream';
 import type { ServiceInstance } from '../instance/service-instance.js';
 import type { ControlledHandler, DispatchController, LegacyHandler } from './dispatch.js';
-import { Attempt, type Exchange } from './exchange.js';
+import { type Exchange, RequestAttempt } from './exchange.js';
 
 /** Reports one attempt to a caller in the terms of undici 6. */
-export class LegacyAttempt extends Attempt implements LegacyHandler {
+export class LegacyAttempt extends RequestAttempt implements LegacyHandler {
   constructor(
     exchange: Exchange,
     instance: ServiceInstance,
@@ -76,7 +76,7 @@ export class ExchangeController {
 }
 
 /** Reports one attempt to a caller in the terms of undici 7. */
-export class ControlledAttempt extends Attempt implements ControlledHandler {
+export class ControlledAttempt extends RequestAttempt implements ControlledHandler {
   constructor(
     exchange: Exchange,
     instance: ServiceInstance,

@@ -5,7 +5,7 @@ import { IDEMPOTENT_METHODS, isInstanceFault, isReplayable, isUntouched } from '
 import type { RoutingSettings } from './routing-options.js';
 
 /** Makes an attempt, which is undici's handler of it. */
-export type NewAttempt = (exchange: Exchange, instance: ServiceInstance) => Attempt & DispatchHandler;
+export type NewAttempt = (exchange: Exchange, instance: ServiceInstance) => RequestAttempt & DispatchHandler;
 
 /**
  * One request of a caller, from its beginning to its end, over all its attempts. It decides which events of
@@ -18,9 +18,9 @@ export class Exchange<P = unknown> {
   readonly #fits: (target: InstanceTarget) => boolean;
   readonly #tried = new Set<ServiceInstance<P>>();
   #attempts = 0;
-  #current: (Attempt & DispatchHandler) | undefined;
+  #current: (RequestAttempt & DispatchHandler) | undefined;
   /** The last attempt whose failure has been noted. */
-  #noted: Attempt | undefined;
+  #noted: RequestAttempt | undefined;
   #announced = false;
   /** The caller has received a response, or an upgrade: a further attempt is no longer possible. */
   #answered = false;
@@ -71,12 +71,12 @@ export class Exchange<P = unknown> {
    * Whether the caller receives the events of an attempt: not once another one has replaced it, or the caller
    * knows of the end.
    */
-  wants(attempt: Attempt): boolean {
+  wants(attempt: RequestAttempt): boolean {
     return !this.#ended && attempt === this.#current;
   }
 
   /** Whether the caller receives a response that begins. */
-  passes(attempt: Attempt, status: number): boolean {
+  passes(attempt: RequestAttempt, status: number): boolean {
     if (!this.wants(attempt)) return false;
     if (status < 200) return true;
     if (this.settings.retryStatuses.has(status)) {
@@ -91,14 +91,14 @@ export class Exchange<P = unknown> {
    * Whether the caller receives the end of an answer, or an upgrade, after which the connection is the
    * caller's.
    */
-  ends(attempt: Attempt): boolean {
+  ends(attempt: RequestAttempt): boolean {
     const isWanted = this.wants(attempt);
     if (isWanted) this.#ended = true;
     return isWanted;
   }
 
   /** Whether the caller receives an attempt's failure. */
-  fails(attempt: Attempt, error: unknown): boolean {
+  fails(attempt: RequestAttempt, error: unknown): boolean {
     if (!this.wants(attempt)) return false;
     if (!this.aborted && isInstanceFault(error, attempt.sent, this.options.body)) {
       this.#note(attempt);
@@ -108,7 +108,7 @@ export class Exchange<P = unknown> {
     return this.ends(attempt);
   }
 
-  #note(attempt: Attempt): void {
+  #note(attempt: RequestAttempt): void {
     if (this.#noted === attempt) return;
     this.#noted = attempt;
     this.picker.noteError(attempt.instance as ServiceInstance<P>);
@@ -164,7 +164,7 @@ export class Exchange<P = unknown> {
  * One attempt to send a request to one instance. A subclass reports it to the caller, in the terms of one of
  * undici's two kinds of handlers.
  */
-export abstract class Attempt {
+export abstract class RequestAttempt {
   #cancel: ((reason?: Error) => void) | undefined;
 
   constructor(

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import type { DispatchHandler, DispatchOptions } from './dispatch.js';
-import { globalDispatch } from './service-dispatcher.js';
+import type { Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
+import { serviceDispatcher } from './service-dispatcher.js';
 
 const LEGACY_SLOT = Symbol.for('undici.globalDispatcher.1');
 const SLOT = Symbol.for('undici.globalDispatcher.2');
@@ -16,7 +16,13 @@ afterEach(() => {
   slots[SLOT] = nodesNew;
 });
 
-const request: DispatchOptions = { path: '/', method: 'GET' };
+// Not meant for the service, so it passes through as it is.
+const request: DispatchOptions = { origin: 'http://elsewhere', path: '/', method: 'GET' };
+const { dispatch: globalDispatch } = serviceDispatcher({
+  name: 'orders',
+  pick: () => undefined,
+  noteError: () => undefined,
+}) as unknown as { dispatch: Dispatch };
 const legacy: DispatchHandler = { onConnect() {} };
 const controlled: DispatchHandler = { onRequestStart() {} };
 

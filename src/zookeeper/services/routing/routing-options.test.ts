@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
 import { ConfigError } from '../../../core/base/errors.js';
-import { originMatcher } from './routing-options.js';
+import { checkRoutingOptions, type ServiceHosts } from './routing-options.js';
+
+const originMatcher = (name: string, hosts: ServiceHosts | undefined) =>
+  checkRoutingOptions(name, { hosts }).isMeant;
 
 it('takes the URLs whose host is the name of the service, in any case and with any port', () => {
   const isMeant = originMatcher('Order_Service', undefined);

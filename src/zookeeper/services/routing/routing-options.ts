@@ -63,7 +63,7 @@ export function checkRoutingOptions(name: string, options: RoutingOptions) {
  * @param hosts host names; undefined for the service's own name
  * @throws ConfigError when one of them cannot be the host of a URL
  */
-export function originMatcher(
+function originMatcher(
   name: string,
   hosts: ServiceHosts | undefined,
 ): (origin: string | URL | undefined) => boolean {

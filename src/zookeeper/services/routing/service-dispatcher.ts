@@ -139,7 +139,7 @@ const SLOT = Symbol.for('undici.globalDispatcher.2');
  * Dispatches as the global `fetch` does by default, by the dispatcher of the moment that knows this kind of
  * handler.
  */
-export const globalDispatch: Dispatch = (request, handler) => {
+const globalDispatch: Dispatch = (request, handler) => {
   // Node loads its undici, and sets the dispatcher, at the first use of one of its classes.
   void Headers;
   // biome-ignore lint/style/noRestrictedGlobals: neither time nor chance: undici keeps its dispatcher nowhere else.

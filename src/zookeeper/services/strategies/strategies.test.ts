@@ -8,14 +8,7 @@ import {
 import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
 import type { ServiceInstance } from '../instance/service-instance.js';
 import { QuickRandom, type StrategyFactory } from './provider-strategy.js';
-import {
-  leastRecentlyFailed,
-  parseStrategy,
-  random,
-  roundRobin,
-  STRATEGY_NAMES,
-  sticky,
-} from './strategies.js';
+import { parseStrategy, random, roundRobin, STRATEGY_NAMES, sticky } from './strategies.js';
 import { weighted } from './weighted.js';
 
 const DRAWS = 100_000;
@@ -214,65 +207,17 @@ describe('weighted', () => {
   });
 });
 
-describe('least recently failed', () => {
-  it('picks in turn while no instance fails', () => {
-    const candidates = instancesOf(3);
-    const { strategy } = made(leastRecentlyFailed());
-    expect(ids(times(6, () => strategy.pick(candidates)).slice(0, 3))).toMatch(/^(012|120|201)$/);
-  });
-
-  it('leaves one alone from its first failure on, until that is forgotten', async () => {
-    const candidates = instancesOf(3);
-    const { clock, strategy } = made(leastRecentlyFailed({ memoryMs: 10_000 }));
-    strategy.pick(candidates);
-    strategy.noteError?.(candidates[1] as ServiceInstance);
-    expect(new Set(times(10, () => strategy.pick(candidates).id))).toEqual(new Set(['0', '2']));
-    await clock.advance(9_999);
-    expect(new Set(times(10, () => strategy.pick(candidates).id))).toEqual(new Set(['0', '2']));
-    await clock.advance(1);
-    expect(new Set(times(10, () => strategy.pick(candidates).id))).toEqual(new Set(['0', '1', '2']));
-  });
-
-  it('picks the one with the oldest failure when all have failed', async () => {
-    const candidates = instancesOf(3);
-    const { clock, strategy } = made(leastRecentlyFailed());
-    for (const index of [2, 0, 1]) {
-      strategy.noteError?.(candidates[index] as ServiceInstance);
-      await clock.advance(10);
-    }
-    expect(ids(times(3, () => strategy.pick(candidates)))).toBe('222');
-    strategy.noteError?.(candidates[2] as ServiceInstance);
-    expect(ids(times(3, () => strategy.pick(candidates)))).toBe('000');
-  });
-
-  it('remembers a failure of an instance that has been updated since, not of one that was registered again', () => {
-    const { strategy } = made(leastRecentlyFailed());
-    strategy.noteError?.(instanceOf('0'));
-    const updated = instancesOf(2, { payload: { weight: 2 } });
-    expect(ids(times(4, () => strategy.pick(updated)))).toBe('1111');
-    const reregistered = instancesOf(2, { registrationTimeUTC: 1_800_000_000_000 });
-    expect(new Set(times(4, () => strategy.pick(reregistered).id)).size).toBe(2);
-  });
-
-  it('refuses a memory that makes no sense', () => {
-    for (const memoryMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY])
-      expect(() => leastRecentlyFailed({ memoryMs })).toThrow(
-        expect.objectContaining({ code: 'CONFIG_INVALID', setting: 'memoryMs' }),
-      );
-  });
-});
-
 describe('the name of a strategy', () => {
   it('selects it', () => {
     for (const name of STRATEGY_NAMES)
       expect(made(parseStrategy(name)).strategy.pick(instancesOf(1)).id).toBe('0');
-    expect(STRATEGY_NAMES).toEqual(['round-robin', 'random', 'sticky', 'weighted', 'least-recently-failed']);
+    expect(STRATEGY_NAMES).toEqual(['round-robin', 'random', 'sticky', 'weighted']);
   });
 
   it('that is not known is refused, with the known ones', () => {
     for (const name of ['', 'roundrobin', 'ROUND-ROBIN', 'toString', '__proto__'])
       expect(() => parseStrategy(name)).toThrow(
-        `strategy: expected one of round-robin, random, sticky, weighted, least-recently-failed, got ${JSON.stringify(name)}`,
+        `strategy: expected one of round-robin, random, sticky, weighted, got ${JSON.stringify(name)}`,
       );
   });
 });

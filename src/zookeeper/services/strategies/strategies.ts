@@ -1,6 +1,6 @@
-import { checkArguments, checked, FUNCTION, TEXT } from '../../../core/base/arguments.js';
+import { checkArguments, FUNCTION, TEXT } from '../../../core/base/arguments.js';
 import { ConfigError } from '../../../core/base/errors.js';
-import { InstanceMemory, registrationKey } from '../down-instances.js';
+import { registrationKey } from '../down-instances.js';
 import type { ServiceInstance } from '../instance/service-instance.js';
 import type { StrategyFactory } from './provider-strategy.js';
 import { weighted } from './weighted.js';
@@ -60,64 +60,12 @@ export function sticky<P = unknown>(first: StrategyFactory<P> = random()): Strat
   };
 }
 
-/** Settings of {@link leastRecentlyFailed}. */
-export interface LeastRecentlyFailedOptions {
-  /** How long a failure is remembered, in milliseconds. @default 60000 */
-  readonly memoryMs?: number | undefined;
-}
-
-const DEFAULT_MEMORY_MS = 60_000;
-const MAX_MEMORY_MS = 86_400_000;
-
-/**
- * In turn the instances that have not failed recently; if all have, the one with the oldest failure. It
- * reacts to the first failure, unlike the down policy, which applies, too.
- *
- * @throws {ConfigError} when the memory is out of range
- */
-export function leastRecentlyFailed<P = unknown>(
-  options: LeastRecentlyFailedOptions = {},
-): StrategyFactory<P> {
-  const { memoryMs = DEFAULT_MEMORY_MS } = checked(options);
-  if (!(memoryMs > 0 && memoryMs <= MAX_MEMORY_MS))
-    throw new ConfigError('memoryMs', memoryMs, `more than 0 and at most ${MAX_MEMORY_MS} milliseconds`);
-  return (context) => {
-    const { clock } = context;
-    const inTurn = roundRobin<P>()(context);
-    /** When each failed last, on the monotonic clock. */
-    const failures = new InstanceMemory<number>(clock, memoryMs);
-    const failedAt = (instance: ServiceInstance<P>) => failures.get(instance) ?? Number.NEGATIVE_INFINITY;
-    let seen: readonly ServiceInstance<P>[] | undefined;
-    let preferred: readonly ServiceInstance<P>[] = [];
-    return {
-      pick(candidates) {
-        if (candidates !== seen || failures.due) {
-          failures.expire();
-          seen = candidates;
-          preferred = candidates.filter((candidate) => failures.get(candidate) === undefined);
-          if (preferred.length === 0)
-            preferred = [
-              candidates.reduce((oldest, each) => (failedAt(each) < failedAt(oldest) ? each : oldest)),
-            ];
-        }
-        return inTurn.pick(preferred);
-      },
-      noteError(instance) {
-        failures.expire();
-        failures.set(instance, clock.monotonic());
-        seen = undefined;
-      },
-    };
-  };
-}
-
 /** The strategies, by the names that they have in settings. */
 const STRATEGIES = new Map<string, <P>() => StrategyFactory<P>>([
   ['round-robin', roundRobin],
   ['random', random],
   ['sticky', sticky],
   ['weighted', weighted],
-  ['least-recently-failed', leastRecentlyFailed],
 ]);
 
 /** The names that {@link parseStrategy} knows. */

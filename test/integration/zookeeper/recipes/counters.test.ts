@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { counter, toBytes } from '../../../../src/zookeeper/recipes/counter.js';
+import { counter } from '../../../../src/zookeeper/recipes/counter.js';
 import { lock } from '../../../../src/zookeeper/recipes/lock.js';
 import { beforeFirst } from './before-calls.js';
 import { loseNext, loseReply, recipeScene } from './recipe-scene.js';
@@ -112,7 +112,7 @@ describe('a counter', () => {
     await counter(owner, PATH).add(1);
     expect(await counter(other, PATH).add(1)).toBe(2n);
     await owner.remove(PATH);
-    await owner.create(PATH, toBytes(1n), 'persistent');
+    await owner.create(PATH, Buffer.from('0000000000000001', 'hex'), 'persistent');
     await expect(counter(other, PATH).add(1)).rejects.toMatchObject({ fault: 'no-auth' });
     await other.close();
     await expect(counter(other, PATH).add(1)).rejects.toMatchObject({ fault: 'closed' });

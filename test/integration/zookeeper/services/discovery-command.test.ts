@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { ChangeReport } from '../../../../src/app/cli/discovery/discovery-watch.js';
+import type { changeReport } from '../../../../src/app/cli/discovery/discovery-change.js';
 import type { ConnectionReport } from '../../../../src/app/cli/kit/changes.js';
 import type { DiscoveryReport } from '../../../../src/node/wire/tree-report.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
@@ -289,7 +289,7 @@ describe('nodelease discovery without an answer', () => {
 function added(watch: TestProcess): Map<string, number | null> {
   const known = new Map<string, number | null>();
   for (const line of watch.stdout().split('\n').slice(0, -1)) {
-    const report = JSON.parse(line) as ChangeReport | ConnectionReport;
+    const report = JSON.parse(line) as ReturnType<typeof changeReport> | ConnectionReport;
     if (report.kind === 'connection') continue;
     // Each line fits to those before it.
     expect([line, report.change === 'left' || report.change === 'changed']).toEqual([

@@ -15,7 +15,6 @@ import {
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { stopProxies, throughProxy } from '../../../support/network/proxies.js';
-import { VirtualClock } from '../../../support/virtual-clock.js';
 import { uniqueChroot } from '../../../support/zookeeper.js';
 import { client, closeClients, restrict } from '../discovery/discovery-support.js';
 
@@ -328,28 +327,6 @@ describe('a discovery server', () => {
       expect(body.map(({ id }: { id: string }) => id)).toEqual(ids);
     }
     expect(events).toEqual([]);
-  });
-
-  it('unregisters STATIC instances that are not written again, and no others', async () => {
-    const clock = new VirtualClock();
-    const server = await start({ staticTimeoutMs: 3_000, clock });
-    const fresh = { ...ONE, id: 'fresh', serviceType: 'STATIC' };
-    // The time of registration is somebody's own: an old one is no reason.
-    await ask(server, '/v1/service/orders/old', put({ ...fresh, id: 'old', registrationTimeUTC: 0 }));
-    await ask(server, '/v1/service/orders/one', put(ONE));
-    await expect
-      .poll(async () => {
-        await ask(server, '/v1/service/orders/fresh', put(fresh));
-        // A pause between two looks.
-        await clock.advance(300);
-        return (await ask(server, '/v1/service/orders')).body.map(({ id }: { id: string }) => id);
-      })
-      .toEqual(['fresh', 'one']);
-    // Not before its time: each look counts what has passed since the last one, and the first one saw it new.
-    expect(clock.monotonic()).toBeGreaterThanOrEqual(3_000);
-    expect(events.filter(({ type }) => type === 'purged')).toEqual([
-      { type: 'purged', name: 'orders', id: 'old' },
-    ]);
   });
 });
 

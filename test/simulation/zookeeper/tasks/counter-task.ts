@@ -1,4 +1,4 @@
-import { counter, longOf } from '../../../../src/zookeeper/recipes/counter.js';
+import { counter } from '../../../../src/zookeeper/recipes/counter.js';
 import { RecipeError } from '../../../../src/zookeeper/recipes/recipe-error.js';
 import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
@@ -67,7 +67,7 @@ export class CounterScenario implements Scenario {
   atEnd(): void {
     const { world } = this;
     const data = world.ensemble.leader.tree.data(PATH);
-    const value = longOf(PATH, data && { data });
+    const value = data?.length ? data.readBigInt64BE() : 0n;
     const twice = value & ~this.#possible;
     if ((value & this.#certain) !== this.#certain || twice !== 0n)
       world.fail(

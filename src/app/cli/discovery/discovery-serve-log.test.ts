@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
-import { discoveryServeLog, zookeeperLog } from './discovery-serve-command.js';
+import { discoveryServeLog, zookeeperLog } from './discovery-serve-log.js';
 
 function recorder() {
   const lines: string[] = [];
@@ -40,16 +40,12 @@ describe('what discovery serve logs', () => {
       request: 'GET /v1/service',
       error: new TypeError('x is not a function'),
     });
-    listener({ type: 'purged', name: 'orders', id: '1' });
     listener({ type: 'unreadable', path: '/services/orders/2', problem: 'is empty' });
-    listener({ type: 'purge-failed', error: failed('timeout') });
     expect(log.lines.map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
       'debug GET',
       'warn GET',
       'error GET',
-      'info orders/1',
       'warn /services/orders/2',
-      'debug the',
     ]);
   });
 });

@@ -4,7 +4,7 @@ import {
   entryOf,
   parsePath,
 } from '../../../node/monitor/discovery/discovery-snapshot.js';
-import { changeReport, changeText, discoveryChange } from './discovery-watch.js';
+import { changeReport, changeText, discoveryChange } from './discovery-change.js';
 
 function entry(
   path: string,

@@ -10,7 +10,7 @@ import {
 import type { Znode } from '../../../zookeeper/client/zookeeper.js';
 import { tableLines } from '../kit/answer.js';
 import { formatAddress } from '../terminal/text.js';
-import { shownTree } from './discovery-command.js';
+import { shownTree } from './tree-tables.js';
 
 const SESSION = '0100000000000001';
 
