@@ -144,7 +144,7 @@ export class Registration implements Reconciled {
   #touch(): void {
     this.#settled = false;
     this.#znode.forgetWrites();
-    this.options.loop.touched(this);
+    this.options.loop.reconcile(this);
   }
 }
 

@@ -42,7 +42,7 @@ export class Contributions {
 
   /** Writes all of it again, where it is not as wanted: whether it may be contributed has changed. */
   renew(): void {
-    for (const item of this.#items.values()) this.#loop.touched(item);
+    for (const item of this.#items.values()) this.#loop.reconcile(item);
   }
 
   /**
@@ -51,7 +51,7 @@ export class Contributions {
    */
   onSeen(datum: Datum, replica: SeenElements): void {
     const item = this.#items.get(keyOf(datum));
-    if (item?.differs(replica)) this.#loop.touched(item);
+    if (item?.differs(replica)) this.#loop.reconcile(item);
   }
 
   /**
@@ -117,7 +117,7 @@ export class Contributions {
     const items = [...this.#items.values()];
     for (const item of items) {
       for (const element of item.elements.values()) item.unwant(element);
-      this.#loop.touched(item);
+      this.#loop.reconcile(item);
     }
     await this.#loop.until(() => items.every(({ elements }) => elements.size === 0), WITHDRAW_MS);
   }
@@ -134,7 +134,7 @@ export class Contributions {
     what: string,
     { timeoutMs = CALL_TIMEOUT_MS, signal }: DataCall,
   ): Promise<void> {
-    this.#loop.touched(item);
+    this.#loop.reconcile(item);
     // A node may be about to join.
     const isDone = () =>
       element.done || (element.refusal !== undefined && element.refusal.fault !== 'not-joined');
