@@ -53,7 +53,7 @@ export interface ReconcileCall {
   readonly signal: AbortSignal;
 }
 
-export interface ReconcileLoopOptions {
+interface ReconcileLoopOptions {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'description' | 'watchData'>;
   readonly clock: Clock;
   readonly random: RandomSource;

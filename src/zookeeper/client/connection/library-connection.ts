@@ -19,7 +19,7 @@ import { fallsSilent } from './silence.js';
 import { CLOSED_BY_PEER, connectSecurely, noSession, type PreparedTls, tlsProblem } from './tls.js';
 
 /** Receives the events of a session. Must not throw. */
-export interface SessionListener {
+interface SessionListener {
   /** The session is confirmed over a connection, for the first time or again. */
   connected(facts: { readonly sessionId: string; readonly timeoutMs: number; readonly server: string }): void;
   /** The connection of a confirmed session is lost. Every request under way has failed. */
