@@ -108,7 +108,7 @@ export class IdAllocator {
         const group = groupOf(lowest);
         // Before its ids are claimed the group exists, so that all tasks learn how wide ids are now.
         if (!groups.has(group)) await this.#retry((call) => session.ensurePath(groupPath(group), call));
-        const barrier = await this.#retry((call) => this.#barrier.look(group, call));
+        const barrier = await this.#retry((call) => this.#barrier.tryOpen(group, call));
         if (!barrier.open) {
           await this.#waitForChange(groups, barrier.why);
           continue;
