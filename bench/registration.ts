@@ -49,7 +49,7 @@ export async function registerInTree(zookeeper: ZooKeeper): Promise<number> {
       if (status === 'synced') resolve();
     });
   });
-  tree.put({ kind: 'node' }, { service: SERVICE, address: '10.0.0.0', port: 8080 });
+  tree.register({ kind: 'node' }, { service: SERVICE, address: '10.0.0.0', port: 8080 });
   await synced;
   const tookMs = performance.now() - begun;
   if (!(await tree.withdraw(WITHIN_MS))) throw new Error('the node could not be withdrawn');

@@ -1,3 +1,4 @@
+import type { BoundSession } from '../../src/zookeeper/client/bound-session.js';
 import { SessionActivity } from '../../src/zookeeper/client/connection/session-activity.js';
 import type { SessionState } from '../../src/zookeeper/client/session-state.js';
 import type {
@@ -10,8 +11,9 @@ import type {
   ZooKeeper,
 } from '../../src/zookeeper/client/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../../src/zookeeper/client/zookeeper-error.js';
+import { keepGroups } from '../../src/zookeeper/discovery/allocation/id-groups.js';
 import { groupPath, hexPair } from '../../src/zookeeper/discovery/tree-paths.js';
-import type { VirtualClock } from './virtual-clock.js';
+import { seededRandom, type VirtualClock } from './virtual-clock.js';
 
 /** The time-out of its sessions, in milliseconds. */
 export const SESSION_MS = 12_000;
@@ -28,6 +30,17 @@ export const fails = (fault: ZooKeeperFault, outcome: 'unknown' | 'not-applied')
 /** Where a cluster node id is claimed. */
 export const pathOf = (clusterNodeId: number) =>
   `${groupPath(clusterNodeId >> 8)}/${hexPair(clusterNodeId & 0xff)}`;
+
+/** Maintains the groups of node ids once, as a holder does about once a minute. */
+export async function tendGroups(session: BoundSession, maxGroups: number): Promise<void> {
+  const over = new AbortController();
+  const clock = { sleep: async () => over.abort() };
+  await keepGroups({ nodeId: 200, session }, maxGroups, {
+    clock,
+    random: seededRandom(1),
+    ending: over.signal,
+  });
+}
 
 /** A tree in memory, and a network whose behaviour can be set. Watches tell nothing by themselves. */
 export class ScriptedZooKeeper implements ZooKeeper {

@@ -1,3 +1,4 @@
+import { ConfigError } from '../../core/base/errors.js';
 import { MAX_SHARDS } from '../../core/lease/model/cluster-config.js';
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../../core/lease/model/lease-state.js';
 import { DEFAULT_STORE } from '../../core/store/default-store.js';
@@ -145,8 +146,7 @@ export const STORE_SETTINGS = {
     sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
   },
   endpoint: {
-    kind: checked('url', () => undefined),
-    repeatable: true,
+    kind: checked('url', checkServerUrl),
     default: 'the cloud of the store',
     option: 'endpoint',
     sentence:
@@ -168,3 +168,10 @@ export const STORE_SETTINGS = {
     sentence: 'a user of the etcd cluster: USER:PASSWORD',
   },
 } satisfies Readonly<Record<string, Setting>>;
+
+/** @throws {ConfigError} */
+function checkServerUrl(given: string, label: string): void {
+  const url = /^https?:\/\//i.test(given) && URL.canParse(given) ? new URL(given) : undefined;
+  if (url === undefined || url.hostname.includes(','))
+    throw new ConfigError(label, given, 'an http or https URL such as http://127.0.0.1:9000');
+}

@@ -6,7 +6,6 @@ import type { EtcdAccess } from '../../core/store/etcd/etcd-access.js';
 import { type StoreUrl, takesEndpoint } from '../../core/store/store-url.js';
 import { type CommandConfigSettings, readCommandConfig } from './command-config-settings.js';
 import type { DataDirSettings } from './data-dir-settings.js';
-import { readEndpoints } from './endpoints.js';
 import { readEtcd } from './etcd-settings.js';
 import { isLoopback } from './listen-address.js';
 import type { SettingName, SettingValue } from './settings-table.js';
@@ -112,7 +111,8 @@ export function readSettings(sources: SettingSources): Settings {
   checkNoneEmpty(sources);
   const store = readOrDefault(sources, 'store');
   const nodeId = find(sources, 'node-id');
-  const { url: server, names } = readEndpoints(sources);
+  const server = find(sources, 'endpoint');
+  const endpoint = read(sources, 'endpoint');
   const plain = Object.entries(PLAIN).map(([field, name]) => [field, read(sources, name)]);
   const settings: Settings = {
     ...(Object.fromEntries(plain) as PlainSettings),
@@ -122,9 +122,9 @@ export function readSettings(sources: SettingSources): Settings {
     nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
     shards: readShards(sources),
     dataDir: readDataDir(sources),
-    endpoint: takesEndpoint(store) ? server?.text : undefined,
+    endpoint: takesEndpoint(store) ? endpoint : undefined,
     etcd: readEtcd(sources, store),
-    zookeeper: readZooKeeper(sources, names),
+    zookeeper: readZooKeeper(sources),
     config: readCommandConfig(sources),
   };
   checkGrace(sources, settings);

@@ -62,11 +62,11 @@ describe('a reconcile loop', () => {
   it('settles what is dirty once, and everything again in a new session', async () => {
     const { zookeeper, item, seen, loop } = reconciling();
     const b = item('/b');
-    for (const each of [item('/a'), b]) loop.touched(each);
+    for (const each of [item('/a'), b]) loop.reconcile(each);
     await settled();
     expect(seen.settled).toEqual(['/a in 1', '/b in 1']);
     expect(loop.state).toEqual({ status: 'synced' });
-    loop.touched(b);
+    loop.reconcile(b);
     expect(loop.state).toEqual({ status: 'degraded', problem: '/b is about to be written' });
     await settled();
     zookeeper.become({ status: 'expired', sessionId: '1' });
@@ -80,7 +80,7 @@ describe('a reconcile loop', () => {
     const { clock, zookeeper, item, seen, loop } = reconciling(async () => {
       throw new ZooKeeperError('no answer', { fault: 'timeout', outcome: 'unknown' });
     });
-    loop.touched(item('/a'));
+    loop.reconcile(item('/a'));
     await settled();
     const tries = () => seen.settled.length;
     expect(tries()).toBe(1);
@@ -106,9 +106,9 @@ describe('a reconcile loop', () => {
       if (path === '/bad') throw new ZooKeeperError('refused', { fault: 'no-auth', outcome: 'not-applied' });
       return true;
     });
-    loop.touched(item('/bad'));
+    loop.reconcile(item('/bad'));
     await settled();
-    loop.touched(item('/good'));
+    loop.reconcile(item('/good'));
     await settled();
     expect(seen.settled).toContain('/good in 1');
     expect(loop.state).toEqual({ status: 'degraded', problem: 'refused' });
@@ -120,7 +120,7 @@ describe('a reconcile loop', () => {
       Object.assign(each, { blockedBy: 'another task' });
       return true;
     });
-    loop.touched(item('/a'));
+    loop.reconcile(item('/a'));
     await clock.advance(60_000);
     expect(seen.settled).toHaveLength(1);
     expect(loop.state).toEqual({ status: 'degraded', problem: 'another task' });
@@ -131,12 +131,12 @@ describe('a reconcile loop', () => {
     let again = 3;
     const { item, seen, loop } = reconciling(async (each) => {
       again -= 1;
-      if (again > 0) loop.touched(each);
+      if (again > 0) loop.reconcile(each);
       return true;
     });
     const states: string[] = [];
     loop.onState(({ status }) => states.push(status));
-    loop.touched(item('/a'));
+    loop.reconcile(item('/a'));
     await settled();
     expect(seen.settled).toHaveLength(3);
     expect(states.at(-1)).toBe('synced');
@@ -148,7 +148,7 @@ describe('a reconcile loop', () => {
       if (seen.settled.length % 2 === 0) return false;
       throw new ZooKeeperError('changed', { fault: 'bad-version', outcome: 'not-applied' });
     });
-    loop.touched(item('/a'));
+    loop.reconcile(item('/a'));
     await settled();
     expect(seen.settled).toHaveLength(8);
     const problem = '/a is being changed by others all the time';
@@ -161,11 +161,11 @@ describe('a reconcile loop', () => {
   it('settles an item after the pause that it asks for, or before that when it is touched', async () => {
     const { clock, item, seen, loop } = reconciling(async () => seen.settled.length === 3 || 200);
     const a = item('/a');
-    loop.touched(a);
+    loop.reconcile(a);
     await clock.advance(199);
     expect(seen.settled).toHaveLength(1);
     expect(loop.state.status).toBe('degraded');
-    loop.touched(a);
+    loop.reconcile(a);
     await settled();
     expect(seen.settled).toHaveLength(2);
     await clock.advance(200);
@@ -178,7 +178,7 @@ describe('a reconcile loop', () => {
       zookeeper.become({ status: 'suspended', sessionId: '1', timeoutMs: 10_000 });
       return true;
     });
-    loop.touched(item('/a'));
+    loop.reconcile(item('/a'));
     await settled();
     expect(loop.state.status).toBe('degraded');
     expect(seen.events.map(({ type }) => type)).toEqual(['degraded']);
@@ -194,7 +194,7 @@ describe('a reconcile loop', () => {
       return true;
     });
     const paths = Array.from({ length: 80 }, (_, at) => `/${at}`);
-    for (const path of paths) loop.touched(item(path));
+    for (const path of paths) loop.reconcile(item(path));
     await settled();
     const inTwo = paths.filter((path) => seen.settled.includes(`${path} in 2`));
     expect(inTwo).toHaveLength(80);
@@ -205,7 +205,7 @@ describe('a reconcile loop', () => {
   it('watches the znode of an item, and settles it where it is not as expected, until it is forgotten', async () => {
     const { item, seen, loop, watches } = reconciling();
     const a: Item = { ...item('/a'), expects: (znode) => znode !== undefined };
-    loop.touched(a);
+    loop.reconcile(a);
     await settled();
     const znode = { data: Buffer.from('') } as Znode;
     watches.get('/a')?.(znode, '/a');
@@ -221,7 +221,7 @@ describe('a reconcile loop', () => {
 
   it('closes the watches at its end', async () => {
     const { item, loop, watches } = reconciling();
-    loop.touched({ ...item('/a'), expects: () => true });
+    loop.reconcile({ ...item('/a'), expects: () => true });
     await settled();
     expect(watches.size).toBe(1);
     await loop.close();
@@ -265,7 +265,7 @@ describe('a reconcile loop', () => {
         signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
       );
     });
-    loop.touched(item('/a'));
+    loop.reconcile(item('/a'));
     await settled();
     await Promise.all([loop.close(), loop.close()]);
     expect([clock.sleepers, listeners.size, loop.state.status]).toEqual([0, 0, 'closed']);

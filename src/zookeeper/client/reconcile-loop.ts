@@ -1,10 +1,11 @@
-import { aborted, withTimeout } from '../../core/base/abort.js';
+import { withTimeout } from '../../core/base/abort.js';
 import { backoffMs } from '../../core/base/backoff.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { until } from '../../core/base/until.js';
+import { WakeUp } from '../../core/base/wake-up.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
 import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';
@@ -53,7 +54,7 @@ export interface ReconcileCall {
   readonly signal: AbortSignal;
 }
 
-export interface ReconcileLoopOptions {
+interface ReconcileLoopOptions {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'description' | 'watchData'>;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -73,8 +74,8 @@ const MAX_REPORTED = 100;
 const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no connection yet' };
 
 /**
- * Keeps own znodes as they are wanted: settles each dirty item at once, all items in a new session, a changed
- * one again, and a failed one after a pause of up to a second.
+ * Keeps own znodes as they are wanted: reconciles each dirty item at once, all items in a new session, a
+ * changed one again, and a failed one after a pause of up to a second.
  */
 export class ReconcileLoop {
   /** With the watches of their znodes. */
@@ -90,8 +91,7 @@ export class ReconcileLoop {
    * turns. A short degradation while an item is written is no event.
    */
   #reported: Set<string> | undefined;
-  /** The wait for something to do, which ends when it is aborted. */
-  #nap = new AbortController();
+  readonly #wakeUp = new WakeUp();
   #failures = 0;
   /** The shortest pause that an item has asked for. */
   #pauseMs = NEVER;
@@ -145,13 +145,13 @@ export class ReconcileLoop {
     return new ZooKeeperError(what + why, { fault, outcome: 'unknown', path: item?.path });
   }
 
-  /** An item is new, or may differ from what is wanted, until it has been settled. */
-  touched(item: Reconciled): void {
+  /** Reconciles an item soon: it is new, or may differ from what is wanted. */
+  reconcile(item: Reconciled): void {
     if (!this.#items.has(item)) this.#items.set(item, undefined);
     item.dirty = true;
     if (this.#state.status === 'synced')
       this.#setState({ status: 'degraded', problem: `${item.path} is about to be written` });
-    this.#awake();
+    this.#wakeUp.wake();
     this.#progress.notify();
   }
 
@@ -159,11 +159,11 @@ export class ReconcileLoop {
   forget(item: Reconciled): void {
     this.#items.get(item)?.watch.close();
     this.#items.delete(item);
-    this.#awake();
+    this.#wakeUp.wake();
     this.#progress.notify();
   }
 
-  /** Settles nothing any more. Resolves when the settling under way has ended. Idempotent. */
+  /** Reconciles nothing any more. Resolves when the calls under way have ended. Idempotent. */
   async close(): Promise<void> {
     if (!this.#closing.signal.aborted) {
       this.#closing.abort(
@@ -172,7 +172,7 @@ export class ReconcileLoop {
       this.#forgetSession();
       for (const followed of this.#items.values()) followed?.watch.close();
       this.#setState({ status: 'closed' });
-      this.#awake();
+      this.#wakeUp.wake();
     }
     await this.#ended;
   }
@@ -181,34 +181,32 @@ export class ReconcileLoop {
     const { zookeeper, clock, random } = this.options;
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      this.#nap = new AbortController();
       const session = zookeeper.state;
-      const nap = this.#nap.signal;
       if (session.status !== 'connected') {
         this.#withoutSession(session);
-        await aborted(nap);
+        await this.#wakeUp.wait();
         continue;
       }
-      const problem = await this.#reconcile(session.sessionId);
+      const problem = await this.#reconcileDirty(session.sessionId);
       if (signal.aborted) return;
       // The connection was lost, or the session has changed, as the last step ended.
       if (!this.#isIn(session.sessionId)) continue;
-      // Items that were touched in the meantime are not as wanted yet.
-      const isSettled = ![...this.#items.keys()].some(({ dirty }) => dirty);
-      if (problem !== undefined || isSettled) this.#become(problem);
+      // Items that have changed in the meantime are not as wanted yet.
+      const isDone = ![...this.#items.keys()].some(({ dirty }) => dirty);
+      if (problem !== undefined || isDone) this.#become(problem);
       const retryMs = this.#failures === 0 ? NEVER : backoffMs(RETRY_MS, this.#failures, random);
-      const ms = Math.min(this.#pauseMs, retryMs);
-      await (ms === NEVER ? aborted(nap) : clock.sleep(ms, nap).catch(() => undefined));
+      const timeoutMs = Math.min(this.#pauseMs, retryMs);
+      await this.#wakeUp.wait(timeoutMs === NEVER ? undefined : { clock, timeoutMs });
     }
   }
 
-  /** Settles all dirty items. Returns the problem of the first that is not as wanted. */
-  async #reconcile(sessionId: string): Promise<string | undefined> {
+  /** Returns the problem of the first item that is not as wanted. */
+  async #reconcileDirty(sessionId: string): Promise<string | undefined> {
     this.#pauseMs = NEVER;
     const dirty = [...this.#items.keys()].filter((item) => item.dirty);
     const problems = await concurrently(dirty, CALLS_AT_ONCE, async (item) => {
       try {
-        await this.#settle(item, { sessionId, signal: this.#closing.signal });
+        await this.#reconcileItem(item, { sessionId, signal: this.#closing.signal });
         this.#progress.notify();
         return undefined;
       } catch (error) {
@@ -223,7 +221,7 @@ export class ReconcileLoop {
     return failures[0]?.text ?? blocked?.blockedBy;
   }
 
-  async #settle(item: Reconciled, call: ReconcileCall): Promise<void> {
+  async #reconcileItem(item: Reconciled, call: ReconcileCall): Promise<void> {
     const done = await inRounds(item.path, async () => {
       // It may have been forgotten since, and another item have its path. In another session it is dirty again.
       if (!this.#items.has(item) || !this.#isIn(call.sessionId)) return true;
@@ -248,9 +246,9 @@ export class ReconcileLoop {
     followed?.watch.close();
     const watch = zookeeper.watchData(path, (znode) => {
       const { state } = zookeeper;
-      // In the next session all items are settled.
+      // In the next session all items are reconciled.
       if (state.status !== 'connected' || path !== item.path) return;
-      if (!item.expects?.(znode, state.sessionId)) this.touched(item);
+      if (!item.expects?.(znode, state.sessionId)) this.reconcile(item);
     });
     this.#items.set(item, { path, watch });
   }
@@ -265,7 +263,7 @@ export class ReconcileLoop {
     else this.#withoutSession(session);
     this.#failures = 0;
     this.#pauseMs = NEVER;
-    this.#awake();
+    this.#wakeUp.wake();
   }
 
   #withoutSession(session: SessionState): void {
@@ -273,10 +271,6 @@ export class ReconcileLoop {
     const begins = session.status === 'connecting' && session.problem === undefined && this.#state === BEGUN;
     if (session.status === 'closed') this.#setState({ status: 'closed' });
     else if (!begins) this.#become(problemOf(session, this.options.zookeeper.description));
-  }
-
-  #awake(): void {
-    this.#nap.abort('there is something to do');
   }
 
   /** @param problem undefined where all is as wanted */

@@ -6,7 +6,7 @@ import type { ConnectString } from './connect-string.js';
 import type { LibrarySessionOptions, OpenSession, Session } from './connection/library-session.js';
 import type { SessionState } from './session-state.js';
 
-export interface SessionKeeperOptions extends Omit<LibrarySessionOptions, 'servers' | 'listener' | 'names'> {
+interface SessionKeeperOptions extends Omit<LibrarySessionOptions, 'servers' | 'listener' | 'names'> {
   readonly connect: ConnectString;
   readonly openSession: OpenSession;
   /** A one-shot watch on the znode has fired, its path being that on the servers. */

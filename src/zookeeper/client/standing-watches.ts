@@ -9,7 +9,7 @@ import { isFault } from './zookeeper-error.js';
 // Watches that stay, made of ZooKeeper's one-shot ones: whenever something may have changed, a watch reads
 // again, and that read sets the next one-shot watch.
 
-export interface StandingWatchesOptions {
+interface StandingWatchesOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** Whether a request could be sent now. */

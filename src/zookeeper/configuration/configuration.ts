@@ -1,6 +1,6 @@
 import { EventEmitter, on } from 'node:events';
 import { existsSync } from 'node:fs';
-import { orAborted, withTimeout } from '../../core/base/abort.js';
+import { withTimeout } from '../../core/base/abort.js';
 import {
   checkArguments,
   checked,
@@ -17,6 +17,7 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
+import { WakeUp } from '../../core/base/wake-up.js';
 import { CALL_TIMEOUT_MS, type Watch, type ZooKeeper } from '../client/zookeeper.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { SeenReporter } from './fleet.js';
@@ -151,8 +152,8 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   readonly #seen: SeenReporter | undefined;
   readonly #ended: Promise<void>;
   #now: ReadConfig | Snapshot;
-  #isStale = false;
-  #wake: () => void = () => undefined;
+  /** Of the follower: what was read may be out of date. */
+  readonly #wakeUp = new WakeUp();
 
   /** For {@link openConfiguration}. */
   constructor(
@@ -255,8 +256,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
         if (failures > 0) onEvent?.({ type: 'read-again' });
         failures = 0;
         await this.#watch(read);
-        if (!this.#isStale) await orAborted(new Promise<void>((resolve) => (this.#wake = resolve)), signal);
-        this.#isStale = false;
+        await this.#wakeUp.wait(undefined, signal);
       } catch (error) {
         if (signal.aborted) break;
         failures += 1;
@@ -318,10 +318,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   async #watch({ paths, revisions }: ReadConfig): Promise<void> {
     const { zookeeper, root } = this.place;
     const { nodeId } = this.options;
-    const onChange = () => {
-      this.#isStale = true;
-      this.#wake();
-    };
+    const onChange = this.#wakeUp.wake;
     const onContexts = (names: readonly string[] = []) => {
       const own = contextsOfNode(this.contexts, names, nodeId ?? 0);
       if (own.toSorted().join() !== Object.keys(this.revisions).sort().join()) onChange();

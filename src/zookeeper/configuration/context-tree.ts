@@ -9,7 +9,7 @@ import { keyOfPath } from './layout.js';
  */
 export type ContextTree = ReadonlyMap<string, TreeZnode>;
 
-export interface TreeZnode {
+interface TreeZnode {
   readonly value: string;
   /** The data's version, for conditional writes. */
   readonly version: number;

@@ -33,7 +33,7 @@ export class SeenReporter implements Reconciled {
 
   report(revisions: Readonly<Record<string, number>>): void {
     this.#data = JSON.stringify({ revisions, at: new Date(this.place.clock.now()).toISOString() });
-    this.#loop.touched(this);
+    this.#loop.reconcile(this);
   }
 
   /** Ends it, and removes the znode where that works at once. */

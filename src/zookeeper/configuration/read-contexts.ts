@@ -107,7 +107,7 @@ export function revisionIn(head: string | undefined): number {
 }
 
 /** How long to wait for what is read. */
-export interface ReadWait {
+interface ReadWait {
   /** How long it is repeated while the connection is away, in milliseconds. @default 10000 */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;

@@ -10,7 +10,7 @@ import { keyOfPath, pathOfKey } from './layout.js';
 const OPERATION_BYTES = 256;
 
 /** The new values of some keys; null for a key that is to go. */
-export type Edit = ReadonlyMap<string, string | null>;
+type Edit = ReadonlyMap<string, string | null>;
 
 /**
  * The operations that change the properties of the context at the path `context`, and nothing else: each on

@@ -1,8 +1,8 @@
-import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { hostAddress } from '../../core/base/host/host-address.js';
 import { instanceUrl, parseUriSpec } from '../services/instance/uri-spec.js';
-import { checkAnnouncement, hostAddress, routingEntries, routingInstance } from './announcement.js';
+import { checkAnnouncement, routingEntries, routingInstance } from './announcement.js';
 
 const held = { id: 3, version: 8, taskId: 'task' };
 const sources = { clock: new VirtualClock(), random: seededRandom(1) };
@@ -188,21 +188,5 @@ describe('an announcement that cannot be', () => {
     expect(() => checkAnnouncement({ service: 'orders', payload }, 'task')).toThrow(
       /^payload: expected .{80,250}$/,
     );
-  });
-});
-
-describe('the address of a host', () => {
-  const address = (text: string, internal = false): NetworkInterfaceInfo =>
-    ({ address: text, internal, family: text.includes(':') ? 'IPv6' : 'IPv4' }) as NetworkInterfaceInfo;
-
-  it.each([
-    [['127.0.0.1!', '10.0.0.7', '10.0.0.8'], '10.0.0.7'],
-    [['fd00::2', '10.0.0.7'], '10.0.0.7'],
-    [['fe80::1', '169.254.0.3', 'fd00::2'], 'fd00::2'],
-    [['127.0.0.1!', '::1!', 'fe80::1'], '127.0.0.1'],
-    [[], '127.0.0.1'],
-  ])('is the first that others can reach: of %j it is %s', (texts, expected) => {
-    const all = texts.map((text) => address(text.replace('!', ''), text.endsWith('!')));
-    expect(hostAddress(() => ({ lo: all.slice(0, 1), eth0: all.slice(1) }))).toBe(expected);
   });
 });

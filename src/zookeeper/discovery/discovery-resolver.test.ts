@@ -1,26 +1,27 @@
 import { describe, expect, it } from 'vitest';
-import type { Znode } from '../client/zookeeper.js';
+import { LEADER_EPOCH, ScriptedZooKeeper } from '../../../test/support/scripted-zookeeper.js';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { encodeAssignment } from './assignment.js';
-import { decodeEndpoint } from './discovery-resolver.js';
+import { DiscoveryResolver } from './discovery-resolver.js';
 
 const ASSIGNMENT = { taskId: 'task-7', nodeId: 7, version: 3 };
 
-function znode(data: string, owner: string | undefined = '0000000000000001'): Znode {
-  const stat = {
-    version: 0,
-    childrenVersion: 0,
-    createdZxid: 1n,
-    modifiedZxid: 1n,
-    createdAt: 1_700_000_000_000,
-    modifiedAt: 0,
-    owner,
-    childCount: 0,
-  };
-  return { data: Buffer.from(data), stat };
+/** The instance of a znode of an endpoint, or its problem. */
+async function resolved(ref: string, data: string) {
+  const clock = new VirtualClock();
+  const zookeeper = new ScriptedZooKeeper(clock);
+  zookeeper.put(`/discovery/endpoints/pay/_/${ref}`, data, '0000000000000001');
+  const problems: string[] = [];
+  const onUnreadable = (_: string, problem: string) => void problems.push(problem);
+  const resolver = new DiscoveryResolver({ zookeeper, clock, random: seededRandom(1), onUnreadable });
+  const source = resolver.instances('pay');
+  for (const _ of ['the names', 'the data']) zookeeper.fireWatches();
+  await source.ready;
+  return { instance: source.instances[0], problem: problems[0] };
 }
 
 describe('a node that offers an endpoint', () => {
-  it('is an instance with its address and ports, and all that it says of itself', () => {
+  it('is an instance with its address and ports, and all that it says of itself', async () => {
     const assignment = {
       ...ASSIGNMENT,
       service: 'orders',
@@ -29,8 +30,8 @@ describe('a node that offers an endpoint', () => {
       sslPort: 8443,
       colour: 'blue',
     };
-    expect(decodeEndpoint('pay', 'orders:7', znode(encodeAssignment(assignment)))).toEqual({
-      status: 'readable',
+    expect(await resolved('orders:7', encodeAssignment(assignment))).toEqual({
+      problem: undefined,
       instance: {
         ...{
           name: 'pay',
@@ -41,7 +42,7 @@ describe('a node that offers an endpoint', () => {
           payload: assignment,
         },
         ...{
-          registrationTimeUTC: 1_700_000_000_000,
+          registrationTimeUTC: LEADER_EPOCH,
           serviceType: 'DYNAMIC',
           uriSpec: undefined,
           enabled: true,
@@ -50,19 +51,13 @@ describe('a node that offers an endpoint', () => {
     });
   });
 
-  it('keeps the digits of an integer that a number cannot hold', () => {
-    expect(
-      decodeEndpoint(
-        'pay',
-        'orders:7',
-        znode(`{"taskId":"t","nodeId":7,"version":3,"serial":9007199254740993}`),
-      ),
-    ).toMatchObject({
-      instance: { payload: { serial: '9007199254740993' } },
-    });
+  it('keeps the digits of an integer that a number cannot hold', async () => {
+    const data = '{"taskId":"t","nodeId":7,"version":3,"serial":9007199254740993}';
+    const { instance } = await resolved('orders:7', data);
+    expect(instance?.payload).toMatchObject({ serial: '9007199254740993' });
   });
 
-  it('has no address and no port if it has none, or invalid ones', () => {
+  it('has no address and no port if it has none, or invalid ones', async () => {
     for (const more of [
       {},
       { address: '', port: 0 },
@@ -72,25 +67,23 @@ describe('a node that offers an endpoint', () => {
       { sslPort: 65_536 },
       { port: -1 },
     ]) {
-      const decoded = decodeEndpoint('pay', '7', znode(encodeAssignment({ ...ASSIGNMENT, ...more })));
-      expect(decoded).toMatchObject({
-        status: 'readable',
-        instance: { address: undefined, port: undefined, sslPort: undefined, payload: { ...more } },
-      });
+      const { instance } = await resolved('7', encodeAssignment({ ...ASSIGNMENT, ...more }));
+      const nothing = { address: undefined, port: undefined, sslPort: undefined };
+      expect(instance).toMatchObject({ ...nothing, payload: { ...more } });
     }
   });
 
-  it('may have any port there is, and as much to say as a znode holds', () => {
+  it('may have any port there is, and as much to say as a znode holds', async () => {
     const encoded = encodeAssignment({ ...ASSIGNMENT, port: 65_535, sslPort: 1 });
-    const decoded = decodeEndpoint('pay', '7', znode(encoded.padEnd(1_048_576)));
-    expect(decoded).toMatchObject({ status: 'readable', instance: { port: 65_535, sslPort: 1 } });
-    expect(decodeEndpoint('pay', '7', znode(encoded.padEnd(1_048_577)))).toEqual({
-      status: 'unreadable',
+    const largest = await resolved('7', encoded.padEnd(1_048_576));
+    expect(largest.instance).toMatchObject({ port: 65_535, sslPort: 1 });
+    expect(await resolved('7', encoded.padEnd(1_048_577))).toEqual({
+      instance: undefined,
       problem: 'holds more than 1048576 bytes',
     });
   });
 
-  it('is left out if it does not name its node', () => {
+  it('is left out if it does not name its node', async () => {
     for (const data of [
       '',
       'text',
@@ -100,8 +93,8 @@ describe('a node that offers an endpoint', () => {
       '{"taskId":"t","nodeId":-1,"version":1}',
       '['.repeat(200_000),
     ])
-      expect(decodeEndpoint('pay', '7', znode(data))).toEqual({
-        status: 'unreadable',
+      expect(await resolved('7', data)).toEqual({
+        instance: undefined,
         problem: 'does not tell task, node id and version',
       });
   });

@@ -115,11 +115,7 @@ const MAX_BYTES = 1_048_576;
  *
  * @param ref the znode's name, such as `orders:7`
  */
-export function decodeEndpoint(
-  endpoint: string,
-  ref: string,
-  { data, stat }: Znode,
-): DecodedInstance<Assignment> {
+function decodeEndpoint(endpoint: string, ref: string, { data, stat }: Znode): DecodedInstance<Assignment> {
   if (data.length > MAX_BYTES) return { status: 'unreadable', problem: `holds more than ${MAX_BYTES} bytes` };
   const assignment = decodeAssignment(data);
   if (assignment === undefined)

@@ -154,7 +154,7 @@ export class DiscoveryTree {
    * @param fields the fields of the znode's JSON in addition to task, node id and version
    * @throws {ConfigError} when a name cannot be a znode's
    */
-  put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
+  register(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
     checkArguments({ entry, fields });
     if (this.#withdrawn)
       throw new ZooKeeperError('announcements have been withdrawn', {
@@ -167,7 +167,7 @@ export class DiscoveryTree {
     const announced = this.#entries.get(path) ?? new AnnouncedZnode(path, this.options, this.#forget);
     this.#entries.set(path, announced);
     announced.data = data;
-    this.#loop.touched(announced);
+    this.#loop.reconcile(announced);
   }
 
   /**
@@ -175,17 +175,17 @@ export class DiscoveryTree {
    *
    * @throws {ConfigError} when a name cannot be a znode's
    */
-  remove(entry: TreeEntry): void {
-    this.#remove(this.#entries.get(entryPath(entry, this.options.lease.id)));
+  unregister(entry: TreeEntry): void {
+    this.#unregister(this.#entries.get(entryPath(entry, this.options.lease.id)));
   }
 
   /**
-   * Waits until removed entries are gone, or one of them is wanted again, or the tree is closed.
+   * Waits until unregistered entries are gone, or one of them is registered again, or the tree is closed.
    *
    * @returns whether all of them are known to be gone after that time
    * @throws {ConfigError} when a name cannot be a znode's
    */
-  async removed(entries: readonly TreeEntry[], timeoutMs: number): Promise<boolean> {
+  async untilUnregistered(entries: readonly TreeEntry[], timeoutMs: number): Promise<boolean> {
     checkArguments({ entries, timeoutMs }, { entries: listOf(OBJECT) });
     const paths = entries.map((entry) => entryPath(entry, this.options.lease.id));
     return this.#gone(paths, timeoutMs);
@@ -207,14 +207,14 @@ export class DiscoveryTree {
   async withdraw(timeoutMs: number): Promise<boolean> {
     checkArguments({ timeoutMs });
     this.#withdrawn = true;
-    for (const entry of this.#entries.values()) this.#remove(entry);
+    for (const entry of this.#entries.values()) this.#unregister(entry);
     return this.#gone([...this.#entries.keys()], timeoutMs);
   }
 
-  #remove(entry: AnnouncedZnode | undefined): void {
+  #unregister(entry: AnnouncedZnode | undefined): void {
     if (entry === undefined) return;
     entry.data = undefined;
-    this.#loop.touched(entry);
+    this.#loop.reconcile(entry);
   }
 
   readonly #forget = (entry: AnnouncedZnode): void => {

@@ -130,7 +130,7 @@ export class Discovery {
     this.nodes.onChange(() => this.#publishKnown());
     this.ready = this.#becomeReady();
     try {
-      if (options.announcesNode) this.tree.put({ kind: 'node' }, announcedFields(options.announcement));
+      if (options.announcesNode) this.tree.register({ kind: 'node' }, announcedFields(options.announcement));
       if (options.announcesService !== false) this.announceService();
       // A wrong instance fails now, also where it is announced later.
       else this.#newInstance();
@@ -181,7 +181,8 @@ export class Discovery {
   announceService(): void {
     if (this.#left || this.#serviceAnnounced) return;
     this.#serviceAnnounced = true;
-    for (const [entry, fields] of routingEntries(this.options.announcement)) this.tree.put(entry, fields);
+    for (const [entry, fields] of routingEntries(this.options.announcement))
+      this.tree.register(entry, fields);
     this.#instance = this.#newInstance();
     if (this.#instance === undefined) return;
     this.services.register(this.#instance).catch((error: unknown) => {
@@ -192,7 +193,7 @@ export class Discovery {
       const path = error instanceof ConfigError ? error.setting : (error.path ?? '');
       if (this.#refusal) this.#loop.forget(this.#refusal);
       this.#refusal = { path, blockedBy, dirty: true, step: async () => true };
-      this.#loop.touched(this.#refusal);
+      this.#loop.reconcile(this.#refusal);
     });
   }
 
@@ -207,11 +208,11 @@ export class Discovery {
     if (this.#serviceAnnounced) {
       this.#serviceAnnounced = false;
       if (this.#refusal) this.#loop.forget(this.#refusal);
-      for (const entry of entries) this.tree.remove(entry);
+      for (const entry of entries) this.tree.unregister(entry);
     }
     const withinMs = this.zookeeper.state.status === 'connected' ? timeoutMs : 0;
     const unregistered = this.#instance && this.services.unregister(this.#instance, { timeoutMs: withinMs });
-    const gone = await Promise.allSettled([this.tree.removed(entries, withinMs), unregistered]);
+    const gone = await Promise.allSettled([this.tree.untilUnregistered(entries, withinMs), unregistered]);
     return gone[0].status === 'fulfilled' && gone[0].value && gone[1].status === 'fulfilled';
   }
 

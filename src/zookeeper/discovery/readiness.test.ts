@@ -9,7 +9,9 @@ import { StoreSession } from '../../core/lease/session/store-session.js';
 import { StoreError } from '../../core/store/lease-store.js';
 import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../core/store/memory/memory-lease-store.js';
-import { awaitReadiness, type Readiness, type ReadinessEvent, type ReadinessOptions } from './readiness.js';
+import { awaitReadiness, type Readiness, type ReadinessEvent } from './readiness.js';
+
+type ReadinessOptions = Parameters<typeof awaitReadiness>[0];
 
 const DURATION = 15_000;
 

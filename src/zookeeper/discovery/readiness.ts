@@ -30,7 +30,7 @@ export type ReadinessEvent =
   /** The leases could not be read; tried again. */
   | { readonly type: 'inspection-failed'; readonly error: unknown };
 
-export interface ReadinessOptions {
+interface ReadinessOptions {
   readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
   /** The state of the lease before it was acquired; `static` for an id that is not leased. */
   readonly origin: 'vacant' | 'released' | 'expired' | 'static';

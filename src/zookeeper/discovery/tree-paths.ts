@@ -17,7 +17,7 @@ export const SERVICES_PATH = `${DISCOVERY_PATH}/servicetypes`;
 export const ENDPOINTS_PATH = `${DISCOVERY_PATH}/endpoints`;
 
 /** The key of an endpoint without a key. */
-export const NO_KEY = '_';
+const NO_KEY = '_';
 
 /**
  * The entries that a task can announce, each at most once: the node id that it holds, a service, or an

@@ -30,7 +30,7 @@ function unanswered() {
     ...{ zookeeper: zookeeper as unknown as ZooKeeper, clock, random, lease: undefined },
     ...{ emit: () => {}, loop, onGone: () => {} },
   });
-  loop.touched(registration);
+  loop.reconcile(registration);
   return { clock, loop, registration, wanted };
 }
 

@@ -149,7 +149,7 @@ export class Registration implements Reconciled {
   #apply(): void {
     this.#isApplied = false;
     this.#znode.forgetWrites();
-    this.options.loop.touched(this);
+    this.options.loop.reconcile(this);
   }
 }
 

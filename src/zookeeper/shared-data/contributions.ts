@@ -44,7 +44,7 @@ export class Contributions {
 
   /** Writes all of it again, where it is not as wanted: whether it may be contributed has changed. */
   renew(): void {
-    for (const item of this.#items.values()) this.#loop.touched(item);
+    for (const item of this.#items.values()) this.#loop.reconcile(item);
   }
 
   /**
@@ -53,7 +53,7 @@ export class Contributions {
    */
   onSeen(datum: Datum, replica: SeenElements): void {
     const item = this.#items.get(keyOf(datum));
-    if (item?.differs(replica)) this.#loop.touched(item);
+    if (item?.differs(replica)) this.#loop.reconcile(item);
   }
 
   /**
@@ -119,7 +119,7 @@ export class Contributions {
     const items = [...this.#items.values()];
     for (const item of items) {
       for (const element of item.elements.values()) item.remove(element);
-      this.#loop.touched(item);
+      this.#loop.reconcile(item);
     }
     await this.#loop.until(() => items.every(({ elements }) => elements.size === 0), WITHDRAW_MS);
   }
@@ -137,7 +137,7 @@ export class Contributions {
     what: string,
     { timeoutMs = CALL_TIMEOUT_MS, signal }: DataCall,
   ): Promise<SharedDataError | undefined> {
-    this.#loop.touched(item);
+    this.#loop.reconcile(item);
     // As of the last check: the element's own may be cleared again, by its next step.
     let refusal: SharedDataError | undefined;
     const isDone = () => {

@@ -232,19 +232,14 @@ describe('the command line', () => {
       /others get it when the holder's session has ended\..* Add --force to do it/,
     ],
     [
-      'status with an endpoint to announce',
-      ['status', '--endpoint', 'pay'],
-      /--endpoint: expected an http or https URL .*only nodelease run announces/,
-    ],
-    [
       'a payload that is not JSON',
       ['run', '--zookeeper', 'zk', '--service', 'a', '--payload', '{', '--', 'true'],
       /--payload: expected a JSON object/,
     ],
     [
       'one endpoint of several that cannot be',
-      ['run', '--zookeeper', 'zk', '--endpoint', 'a', '--endpoint', 'b/c', '--', 'true'],
-      /--endpoint: expected NAME\[:KEY\] .* a name .*, got "b\/c"/,
+      ['run', '--zookeeper', 'zk', '--announce', 'a', '--announce', 'b/c', '--', 'true'],
+      /--announce: expected NAME\[:KEY\] .* a name .*, got "b\/c"/,
     ],
     [
       'a token file without HTTP',
@@ -405,10 +400,10 @@ describe('the command line', () => {
 
   it('leaves the endpoints that the surroundings want announced to the command that announces', async () => {
     const { code, stderr } = await run(['status', '--store', 'memory:'], {
-      NODELEASE_ENDPOINTS: 'pay:,',
+      NODELEASE_ANNOUNCE: 'pay:,',
       NODELEASE_PAYLOAD: '{',
     });
-    expect(stderr).not.toMatch(/NODELEASE_ENDPOINTS|NODELEASE_PAYLOAD/);
+    expect(stderr).not.toMatch(/NODELEASE_ANNOUNCE|NODELEASE_PAYLOAD/);
     expect(code).not.toBe(64);
   });
 
@@ -438,9 +433,9 @@ describe('the command line', () => {
   );
 
   it('reads them for the command that announces', async () => {
-    const env = { NODELEASE_ENDPOINTS: 'pay:', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
+    const env = { NODELEASE_ANNOUNCE: 'pay:', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
     const { code, stderr } = await run(['run', '--store', 'memory:', '--', 'true'], env);
-    expect(stderr).toMatch(/^nodelease: NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got "pay:"\n$/);
+    expect(stderr).toMatch(/^nodelease: NODELEASE_ANNOUNCE: expected NAME\[:KEY\] .*, got "pay:"\n$/);
     expect(code).toBe(64);
   });
 

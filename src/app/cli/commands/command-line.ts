@@ -3,7 +3,6 @@ import { ConfigError } from '../../../core/base/errors.js';
 import { checkPlain } from '../../../core/base/plain-text.js';
 import { withoutSecrets } from '../../../core/base/redaction.js';
 import { whyNoDefaultStore } from '../../../core/store/default-store.js';
-import { OLD_ANNOUNCE_VARIABLE } from '../../../node/settings/endpoints.js';
 import { readSettings, type Settings } from '../../../node/settings/settings.js';
 import { environmentName, withFlags } from '../../../node/settings/settings-table.js';
 import { unknownVariables } from '../../../node/settings/unknown-variables.js';
@@ -30,15 +29,13 @@ export async function runCommandLine(
   surroundings: Io,
   version: string,
 ): Promise<number> {
-  const oldNames: string[] = [];
   // Complaints may quote what was given, those of the command line's parser too.
   const io: Io = {
     ...surroundings,
     stderr: (text) => surroundings.stderr(withFlags(withoutSecrets(text))),
     onWarning: (listener) => {
       surroundings.onWarning(listener);
-      for (const problem of [...unknownVariables(surroundings.env), ...oldNames])
-        listener(new Error(problem));
+      for (const problem of unknownVariables(surroundings.env)) listener(new Error(problem));
     },
   };
   let exitCode: number = ExitCode.ok;
@@ -82,8 +79,7 @@ export async function runCommandLine(
       called = command;
       checkOwnOptions(command, row);
       // A row that needs ZooKeeper gets settings with it.
-      const warn = (problem: string) => oldNames.push(problem);
-      const settings = settingsOf(command, row, io, warn) as WithZooKeeper;
+      const settings = settingsOf(command, row, io) as WithZooKeeper;
       const act = await row.load();
       const words = [...command.processedArgs.flat(), ...(childCommand ?? [])];
       exitCode = await act({ options: command.opts<never>(), settings, io }, ...words);
@@ -173,7 +169,6 @@ function addOption(
  * The settings that a command was given, as options and as variables. Variables of settings that it does not
  * have are not its business.
  *
- * @param warn gets what to say of old names that were given
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  * @throws {UsageError} when the command has no use for what was given, or lacks ZooKeeper
  */
@@ -181,7 +176,6 @@ function settingsOf(
   command: Command,
   row: CommandRow,
   { env: surroundings, hostname, containerSign }: Io,
-  warn: (problem: string) => void,
 ): Settings {
   const flags: Record<string, string | readonly string[]> = {};
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
@@ -194,13 +188,9 @@ function settingsOf(
   const { settings: names, defaults } = row;
   const announces = names.includes('service');
   // A run within a run does not take the outer one's id for its own name.
-  const known = [
-    'NODE_ID_VERSION',
-    ...(announces ? [OLD_ANNOUNCE_VARIABLE] : []),
-    ...names.map(environmentName),
-  ];
+  const known = ['NODE_ID_VERSION', ...names.map(environmentName)];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
-  const settings = readSettings({ flags, env, hostname, announces, defaults, warn });
+  const settings = readSettings({ flags, env, hostname, announces, defaults });
   const allocates = settings.provider === 'zookeeper';
   const takesDefault =
     names.includes('store') &&

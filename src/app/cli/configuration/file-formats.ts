@@ -1,7 +1,8 @@
+import { escapeKey, escapeValue } from 'properties-file/escape';
+import { Properties } from 'properties-file/parser';
 import { ConfigError } from '../../../core/base/errors.js';
 import { parseExactJson } from '../../../core/base/exact-json.js';
 import { variablesOf } from '../run/config-variables.js';
-import { formatProperties, parseProperties } from './properties-format.js';
 
 /** How a file holds properties. */
 interface FileFormat {
@@ -26,6 +27,26 @@ export function fileFormat(name: string | undefined, file = ''): FileFormat {
   const format = FORMATS[name ?? extension];
   if (format) return format;
   throw new ConfigError('--format', name, `one of ${Object.keys(FORMATS).join(', ')}`);
+}
+
+/** As java.util.Properties loads it: of a key that is there twice the last value counts. */
+function parseProperties(text: string, label: string): ReadonlyMap<string, string> {
+  try {
+    const lines = new Properties(text).getProperties();
+    // A backslash alone on its line is none.
+    const own = lines.filter(({ escapedKey, separatorChar }) => escapedKey !== '' || separatorChar);
+    return new Map(own.map(({ key, value }) => [key, value]));
+  } catch {
+    // The only failure of the parser.
+    throw new ConfigError(label, '\\u', '\\u with four hex digits');
+  }
+}
+
+/** All ASCII, so that Java reads it in either encoding. */
+function formatProperties(properties: ReadonlyMap<string, string>): string {
+  return [...properties]
+    .map(([key, value]) => `${escapeKey(key, true)}=${escapeValue(value, true)}\n`)
+    .join('');
 }
 
 /**

@@ -1,12 +1,15 @@
 import { describe, expect, it } from 'vitest';
+import { ScriptedZooKeeper } from '../../../../test/support/scripted-zookeeper.js';
+import { VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { discoveryReport } from '../../../node/monitor/discovery/discovery-report.js';
 import {
-  comparePaths,
   type DiscoveryEntry,
   type DiscoverySnapshot,
   entryOf,
   parsePath,
+  readDiscovery,
 } from '../../../node/monitor/discovery/discovery-snapshot.js';
+import { BoundSession } from '../../../zookeeper/client/bound-session.js';
 import type { Znode } from '../../../zookeeper/client/zookeeper.js';
 import { tableLines } from '../kit/answer.js';
 import { formatAddress } from '../terminal/text.js';
@@ -225,13 +228,15 @@ describe('nodelease discovery ls', () => {
     ]);
   });
 
-  it('orders references by their node ids', () => {
-    const paths = ['orders/10', 'orders/9', 'nodes', 'billing/100'].map(
-      (name) => `/discovery/servicetypes/${name}`,
-    );
-    expect([...paths].sort(comparePaths)).toEqual([paths[3], paths[2], paths[1], paths[0]]);
-    const hex = ['/discovery/nodes/00/10', '/discovery/nodes/00/0A', '/discovery/nodes/00/09'];
-    expect([...hex].sort(comparePaths)).toEqual([...hex].reverse());
+  it('orders references by their node ids', async () => {
+    const zookeeper = new ScriptedZooKeeper(new VirtualClock());
+    const folders = ['nodes', 'nodes/00', 'servicetypes', 'servicetypes/orders', 'servicetypes/billing'];
+    const entries = ['nodes/00/09', 'nodes/00/0A', 'nodes/00/10', 'servicetypes/billing/100'];
+    entries.push('servicetypes/orders/9', 'servicetypes/orders/10');
+    for (const name of [...folders, ...entries.toReversed()])
+      zookeeper.put(`/discovery/${name}`, '{}', undefined);
+    const found = (await readDiscovery(new BoundSession(zookeeper, 'a')))?.entries ?? [];
+    expect(found.map(({ path }) => path)).toEqual(entries.map((name) => `/discovery/${name}`));
   });
 });
 

@@ -16,7 +16,7 @@ import {
 } from '../../../zookeeper/discovery/tree-paths.js';
 
 /** The meaning of a path in the discovery tree, by its names alone. */
-export type TreePath =
+type TreePath =
   /** A znode with others below it: the root, a branch, a group, a service, an endpoint, a key. */
   | { readonly kind: 'folder' }
   | { readonly kind: 'node'; readonly nodeId: number; readonly clusterNodeId: number }
@@ -28,7 +28,7 @@ export type TreePath =
   | { readonly kind: 'foreign' };
 
 /** A path where nodes announce something. */
-export type EntryPath = Extract<TreePath, { kind: 'node' | 'service' | 'endpoint' }>;
+type EntryPath = Extract<TreePath, { kind: 'node' | 'service' | 'endpoint' }>;
 
 const FOLDER: TreePath = { kind: 'folder' };
 const FOREIGN: TreePath = { kind: 'foreign' };
@@ -209,7 +209,7 @@ export function entryOf(path: string, parsed: EntryPath, { data, stat }: Znode):
 }
 
 /** The order of a listing: by path, numbers at its end by their values. */
-export function comparePaths(a: string, b: string): number {
+function comparePaths(a: string, b: string): number {
   const [left, right] = [sortKey(a), sortKey(b)];
   return left < right ? -1 : left > right ? 1 : 0;
 }

@@ -19,7 +19,7 @@ import { fallsSilent } from './silence.js';
 import { CLOSED_BY_PEER, connectSecurely, noSession, type PreparedTls, tlsProblem } from './tls.js';
 
 /** Receives the events of a session. Must not throw. */
-export interface SessionListener {
+interface SessionListener {
   /** The session is confirmed over a connection, for the first time or again. */
   connected(facts: { readonly sessionId: string; readonly timeoutMs: number; readonly server: string }): void;
   /** The connection of a confirmed session is lost. Every request under way has failed. */
@@ -62,7 +62,7 @@ const GOOD_AFTER_MS = 1_000;
 const HANDSHAKE_MS = { min: 2_000, max: 3_500 };
 
 /** One attempt to reach a server, and the connection that comes of it. */
-interface Attempt {
+interface ConnectionAttempt {
   readonly server: string;
   /** Ends with the connection. */
   readonly over: AbortController;
@@ -91,7 +91,7 @@ export class LibraryConnection {
   readonly #over = new AbortController();
   readonly #requests: RequestPipeline;
   readonly #problems = new Map<string, string>();
-  #attempt: Attempt | undefined;
+  #attempt: ConnectionAttempt | undefined;
   #suspendedAt: number | undefined;
   /** The number of answers before the current connection, or before the last one. */
   #answersBefore = 0;
@@ -230,7 +230,7 @@ export class LibraryConnection {
     // instead of reporting the session as expired.
     if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs)
       manager.zxid = Buffer.alloc(8);
-    const attempt: Attempt = { server: formatServer(server), over: new AbortController() };
+    const attempt: ConnectionAttempt = { server: formatServer(server), over: new AbortController() };
     this.#attempt = attempt;
     this.#guard.reset();
     const socket = tls ? connectSecurely(tls, server, address) : connect(server.port, address);
@@ -301,7 +301,7 @@ export class LibraryConnection {
   }
 
   /** Whether a request over the connection is answered, be it by a refusal. */
-  async #tested(attempt: Attempt): Promise<boolean> {
+  async #tested(attempt: ConnectionAttempt): Promise<boolean> {
     await this.request(Request.exists('/', false), () => undefined).catch(() => undefined);
     return !attempt.over.signal.aborted && this.#requests.answers > this.#answersBefore;
   }

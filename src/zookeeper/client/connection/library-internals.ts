@@ -100,7 +100,7 @@ const NOTIFICATION = -1;
 const NODE_DELETED = 2;
 
 /** The messages that a server sends without a request. */
-export interface MessageListener {
+interface MessageListener {
   /** A one-shot watch on the znode has fired; `isGone` when because the znode was removed. */
   changed(path: string, isGone: boolean): void;
   /** Something that cannot be understood: the connection is of no more use. */

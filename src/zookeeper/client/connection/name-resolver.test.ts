@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { NameResolver, type Resolution } from './name-resolver.js';
+import { NameResolver } from './name-resolver.js';
 
 /** A resolver whose lookups are answered by hand. */
 function scripted() {
@@ -27,7 +27,7 @@ function scripted() {
   return { clock, begun, resolve, settle, most: () => most };
 }
 
-const found = (...addresses: string[]): Resolution => ({ status: 'found', addresses });
+const found = (...addresses: string[]) => ({ status: 'found', addresses });
 
 describe('the addresses of a host', () => {
   it.each(['127.0.0.1', '::1', 'fe80::1%eth0'])(

@@ -7,7 +7,7 @@ import type { Clock } from '../../../core/base/clock.js';
 export type Lookup = (host: string) => Promise<readonly string[]>;
 
 /** The result of a lookup: at least one address, or the reason why there is none, for people. */
-export type Resolution =
+type Resolution =
   | { readonly status: 'found'; readonly addresses: readonly string[] }
   | { readonly status: 'failed'; readonly problem: string };
 

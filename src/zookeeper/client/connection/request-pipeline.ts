@@ -18,7 +18,7 @@ interface Turn {
   readonly last: (() => void)[];
 }
 
-export interface RequestPipelineOptions {
+interface RequestPipelineOptions {
   readonly manager: ConnectionManager;
   readonly guard: MessageGuard;
   readonly activity: SessionActivity;

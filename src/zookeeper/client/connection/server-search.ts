@@ -3,7 +3,7 @@ import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import type { ServerAddress } from '../connect-string.js';
 import type { NameResolver } from './name-resolver.js';
 
-export interface ServerSearchOptions {
+interface ServerSearchOptions {
   readonly servers: readonly ServerAddress[];
   /** The requested time-out of the session, in milliseconds. */
   readonly sessionTimeoutMs: number;

@@ -8,7 +8,7 @@ import { keepGroups, MAX_GROUPS } from './id-groups.js';
 import { SessionLease } from './session-lease.js';
 
 /** Options of {@link acquireFromZooKeeper}. */
-export interface AcquireFromZooKeeperOptions extends ClaimOptions {
+interface AcquireFromZooKeeperOptions extends ClaimOptions {
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
   /**

@@ -5,7 +5,7 @@ import { entryPath } from '../tree-paths.js';
 import { versionOf } from './id-znodes.js';
 
 /** The result of a forced release. Only the first writes anything. */
-export type AllocatedEviction =
+type AllocatedEviction =
   /**
    * The claim is marked, `earlier` where it was before; the id is free when its session ends. No `taskId`
    * where a task came to hold the id just then.

@@ -1,7 +1,7 @@
-import { aborted, withTimeout } from '../../../core/base/abort.js';
 import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { AcquireTimeoutError } from '../../../core/base/errors.js';
 import type { Retry } from '../../../core/base/retry.js';
+import { WakeUp } from '../../../core/base/wake-up.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../../core/id/cluster-node-id.js';
 import type { LeaseListener } from '../../../core/lease/model/lease.js';
 import { whileStoreIsAway } from '../../../core/lease/session/store-retry.js';
@@ -60,8 +60,8 @@ export class IdAllocator {
   /** While ZooKeeper is away. */
   readonly #retry: Retry;
   readonly #watches = new Map<string, Watch>();
-  /** Aborts when something that is watched has changed. */
-  #change = new AbortController();
+  /** Something that is watched has changed. */
+  readonly #wakeUp = new WakeUp();
 
   /**
    * @param timeoutMs the time-out that the servers granted to the session
@@ -96,7 +96,7 @@ export class IdAllocator {
   async allocate(): Promise<{ tenure: IdTenure; claim: Znode }> {
     const { session } = this;
     const { zookeeper, random, maxGroups = MAX_GROUPS } = this.options;
-    const forgetSession = zookeeper.onState(() => this.#change.abort());
+    const forgetSession = zookeeper.onState(this.#wakeUp.wake);
     try {
       for (let choices = 1; ; ) {
         const { groups, free } = await this.#retry((call) => findFreeIds(session, maxGroups, call));
@@ -108,7 +108,7 @@ export class IdAllocator {
         const group = groupOf(lowest);
         // Before its ids are claimed the group exists, so that all tasks learn how wide ids are now.
         if (!groups.has(group)) await this.#retry((call) => session.ensurePath(groupPath(group), call));
-        const barrier = await this.#retry((call) => this.#barrier.look(group, call));
+        const barrier = await this.#retry((call) => this.#barrier.tryOpen(group, call));
         if (!barrier.open) {
           await this.#waitForChange(groups, barrier.why);
           continue;
@@ -197,20 +197,17 @@ export class IdAllocator {
     }
     // The first report of a new watch counts as a change: the earlier scan did not see what happened until
     // then.
-    const changed = () => this.#change.abort();
     for (const path of [NODES_PATH, ...[...groups].map(groupPath)]) {
-      if (!this.#watches.has(path)) this.#watches.set(path, zookeeper.watchChildren(path, changed));
+      if (!this.#watches.has(path)) this.#watches.set(path, zookeeper.watchChildren(path, this.#wakeUp.wake));
     }
     const sleepMs = Math.min(
       (why === undefined ? MAX_WAIT_MS : BARRIER_WAIT_MS) * (1 - random.next() / 4),
       until - now,
     );
     emit({ type: 'waiting', sleepMs, ...(why !== undefined && { why }) });
-    const { signal: change } = this.#change;
-    await withTimeout(clock, sleepMs, aborted(change), signal);
     // In a busy fleet something changes all the time.
-    if (change.aborted)
-      await clock.sleep(Math.max(0, Math.min(MIN_PAUSE_MS, until - clock.monotonic())), signal);
-    this.#change = new AbortController();
+    const pauseMs = Math.min(MIN_PAUSE_MS, sleepMs);
+    await clock.sleep(pauseMs, signal);
+    await this.#wakeUp.wait({ clock, timeoutMs: sleepMs - pauseMs }, signal);
   }
 }

@@ -54,11 +54,7 @@ export async function findFreeIds(
  *
  * @throws {ZooKeeperError} `not-empty` where another task has just claimed an id in the group that was to go
  */
-export async function tendGroups(
-  session: BoundSession,
-  maxGroups: number,
-  call?: CallOptions,
-): Promise<void> {
+async function tendGroups(session: BoundSession, maxGroups: number, call?: CallOptions): Promise<void> {
   let last = Math.max(0, ...(await numbersBelow(session, NODES_PATH, call)));
   let taken = (await numbersBelow(session, groupPath(last), call)).length;
   if (taken >= GROW_AT && last + 1 < maxGroups) return session.ensurePath(groupPath(last + 1), call);
@@ -74,13 +70,17 @@ export async function tendGroups(
  * does no harm.
  */
 export async function keepGroups(
-  { nodeId, session }: IdTenure,
+  { nodeId, session }: Pick<IdTenure, 'nodeId' | 'session'>,
   maxGroups: number,
   {
     clock,
     random,
     ending,
-  }: { readonly clock: Clock; readonly random: RandomSource; readonly ending: AbortSignal },
+  }: {
+    readonly clock: Pick<Clock, 'sleep'>;
+    readonly random: Pick<RandomSource, 'next'>;
+    readonly ending: AbortSignal;
+  },
 ): Promise<void> {
   for (let due = indexOf(clusterNodeIdOf(nodeId)) >= GROW_AT; !ending.aborted; due = true) {
     try {

@@ -67,7 +67,7 @@ export function versionOf(path: string, createdZxid: bigint): number {
 }
 
 /** The content of a record. Times are milliseconds since the Unix epoch, by the leader's clock. */
-export interface TimeRecord {
+interface TimeRecord {
   /** Ids have timestamps before this, in the present tenure and all before it. */
   readonly timestamp: number;
   /** The last id timestamp, where the holder said so when it released. */

@@ -16,7 +16,7 @@ import { numbersBelow } from './id-groups.js';
 import { decodeRecord, type IdTenure, isMs, lastIdTimestampIn, writeOf } from './id-znodes.js';
 import { readWidest } from './width-barrier.js';
 
-export interface SessionTimeOptions
+interface SessionTimeOptions
   extends Pick<NodeHolderOptions, 'clock' | 'random' | 'emit'>,
     Pick<TenureTime, 'signal' | 'check'> {
   readonly zookeeper: ZooKeeper;

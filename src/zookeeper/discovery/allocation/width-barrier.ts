@@ -46,7 +46,7 @@ export class WidthBarrier {
    * Whether ids of this group, whose znode was there, may be claimed. Opens the barrier if it can.
    * @throws {ZooKeeperError}
    */
-  async look(group: number, call: CallOptions): Promise<BarrierState> {
+  async tryOpen(group: number, call: CallOptions): Promise<BarrierState> {
     if (group === 0) return { open: true, floor: 0 };
     const { session } = this;
     const lowest = barrierGroupOf(group);

@@ -3,10 +3,7 @@ import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import type { TenureTime } from '../../../../src/core/lease/hold/tenure-time.js';
 import type { Lease } from '../../../../src/core/lease/model/lease.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../../src/zookeeper/client/index.js';
-import {
-  type AcquireFromZooKeeperOptions,
-  acquireFromZooKeeper,
-} from '../../../../src/zookeeper/discovery/allocation/acquire-from-zookeeper.js';
+import { acquireFromZooKeeper } from '../../../../src/zookeeper/discovery/allocation/acquire-from-zookeeper.js';
 import { killAll } from '../../../support/processes.js';
 
 /** A lease whose time window is always known. */
@@ -38,7 +35,7 @@ export function openSession(
 /** A node id, released by {@link endAll}. */
 export async function acquire(
   zookeeper: ZooKeeperClient,
-  own: Partial<AcquireFromZooKeeperOptions> = {},
+  own: Partial<Parameters<typeof acquireFromZooKeeper>[0]> = {},
 ): Promise<Held> {
   const lease = await acquireFromZooKeeper({
     zookeeper,

@@ -61,7 +61,7 @@ describe('the resolver of endpoints', () => {
         clock: systemClock,
         random: systemRandom,
       });
-      tree.put({ kind: 'endpoint', endpoint: 'pay', service: 'orders' }, { ...at(id), colour: 'blue' });
+      tree.register({ kind: 'endpoint', endpoint: 'pay', service: 'orders' }, { ...at(id), colour: 'blue' });
       opened.push(() => tree.close());
     }
     const provider = resolver().resolver.provider('pay');

@@ -135,8 +135,8 @@ describe('a discovery tree', () => {
   ] as const)('withdraws nothing of %s that stands at its place', async (_, mode, theirs) => {
     await reader.zookeeper.createWithParents(NODE, theirs, mode);
     const one = announcer(4);
-    one.tree.put({ kind: 'node' });
-    one.tree.put({ kind: 'service', service: 'orders' });
+    one.tree.register({ kind: 'node' });
+    one.tree.register({ kind: 'service', service: 'orders' });
     await reader.until(SERVICE, (seen) => seen?.version === 4);
     await expect
       .poll(() => one.events.some(({ type }) => type === 'superseded' || type === 'blocked'))
@@ -148,13 +148,13 @@ describe('a discovery tree', () => {
   });
 
   it.each([
-    ['overwrites', 'setData', (tree: DiscoveryTree) => tree.put({ kind: 'node' }, { port: 2 })],
-    ['removes', 'remove', (tree: DiscoveryTree) => tree.remove({ kind: 'node' })],
+    ['overwrites', 'setData', (tree: DiscoveryTree) => tree.register({ kind: 'node' }, { port: 2 })],
+    ['removes', 'remove', (tree: DiscoveryTree) => tree.unregister({ kind: 'node' })],
   ] as const)(
     '%s nobody who has taken its place in the moment after its last look, while its session ended',
     async (_, method, change) => {
       const one = announcer(4);
-      one.tree.put({ kind: 'node' });
+      one.tree.register({ kind: 'node' });
       await synced(one);
       const call = one.zookeeper[method].bind(one.zookeeper) as (...given: unknown[]) => Promise<unknown>;
       let answered = false;
@@ -183,7 +183,7 @@ describe('a discovery tree', () => {
     Object.assign(zookeeper, {
       createWithParents: async (...call: Parameters<typeof create>) => {
         await create(...call);
-        one.tree.remove({ kind: 'node' });
+        one.tree.unregister({ kind: 'node' });
         throw new ZooKeeperError('the reply is lost', { fault: 'connection-loss', outcome: 'unknown' });
       },
       read: (...call: Parameters<typeof read>) => (caughtUp ? read(...call) : Promise.resolve(undefined)),
@@ -192,7 +192,7 @@ describe('a discovery tree', () => {
         return multi(...call);
       },
     });
-    one.tree.put({ kind: 'node' });
+    one.tree.register({ kind: 'node' });
     await synced(one);
     expect(await reader.at(NODE)).toBeUndefined();
   });
@@ -207,7 +207,7 @@ describe('a discovery tree', () => {
       changes += 1;
       return multi(...call);
     };
-    one.tree.put({ kind: 'node' });
+    one.tree.register({ kind: 'node' });
     await expect.poll(() => one.tree.state.status === 'synced' || one.events.length > 0).toBe(true);
     expect(changes).toBe(1);
     expect(await reader.at(NODE)).toMatchObject({ version: 9 });

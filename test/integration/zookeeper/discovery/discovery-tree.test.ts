@@ -65,11 +65,11 @@ describe('a discovery tree', () => {
 
   it('shows the assignment, the service and any number of endpoints, keyed or not', async () => {
     const one = task(3, { id: 300 });
-    one.tree.put({ kind: 'node' }, { address: '10.0.0.7' });
-    one.tree.put({ kind: 'service', service: 'orders' });
-    one.tree.put({ kind: 'endpoint', endpoint: 'pay', service: 'orders' }, { port: 8080 });
-    one.tree.put({ kind: 'endpoint', endpoint: 'pay', key: 'visa', service: 'orders' });
-    one.tree.put({ kind: 'endpoint', endpoint: 'audit' });
+    one.tree.register({ kind: 'node' }, { address: '10.0.0.7' });
+    one.tree.register({ kind: 'service', service: 'orders' });
+    one.tree.register({ kind: 'endpoint', endpoint: 'pay', service: 'orders' }, { port: 8080 });
+    one.tree.register({ kind: 'endpoint', endpoint: 'pay', key: 'visa', service: 'orders' });
+    one.tree.register({ kind: 'endpoint', endpoint: 'audit' });
     await synced(one);
     const who = { taskId: 'task-3', nodeId: 300, version: 3 };
     expect([...(await reader.all())]).toEqual([
@@ -83,11 +83,11 @@ describe('a discovery tree', () => {
 
   it('follows changes of the data, and removals', async () => {
     const one = task(1);
-    one.tree.put({ kind: 'node' }, { port: 1 });
-    one.tree.put({ kind: 'service', service: 'orders' });
+    one.tree.register({ kind: 'node' }, { port: 1 });
+    one.tree.register({ kind: 'service', service: 'orders' });
     await synced(one);
-    for (let port = 2; port <= 50; port += 1) one.tree.put({ kind: 'node' }, { port });
-    one.tree.remove({ kind: 'service', service: 'orders' });
+    for (let port = 2; port <= 50; port += 1) one.tree.register({ kind: 'node' }, { port });
+    one.tree.unregister({ kind: 'service', service: 'orders' });
     await reader.until(NODE, (seen) => seen?.port === 50);
     await reader.until('/discovery/servicetypes/orders/0', (seen) => seen === undefined);
     expect(await reader.zookeeper.children('/discovery/servicetypes/orders')).toEqual([]);
@@ -95,13 +95,13 @@ describe('a discovery tree', () => {
 
   it('says that it is not in step with what was announced until that stands, and tells of troubles only', async () => {
     const one = task(1);
-    one.tree.put({ kind: 'node' });
+    one.tree.register({ kind: 'node' });
     await synced(one);
-    one.tree.put({ kind: 'node' }, { port: 2 });
+    one.tree.register({ kind: 'node' }, { port: 2 });
     expect(one.tree.state.status).toBe('degraded');
     await synced(one);
     expect(await reader.at(NODE)).toMatchObject({ port: 2 });
-    one.tree.put({ kind: 'service', service: 'orders' });
+    one.tree.register({ kind: 'service', service: 'orders' });
     expect(one.tree.state.status).toBe('degraded');
     await synced(one);
     expect(await reader.at('/discovery/servicetypes/orders/0')).toMatchObject({ version: 1 });
@@ -112,7 +112,7 @@ describe('a discovery tree', () => {
     const { proxy, through } = await throughProxy(connect);
     await reader.zookeeper.createWithParents(NODE, 'in the way', 'ephemeral');
     const one = task(1, { through, sessionTimeoutMs: 40_000 });
-    one.tree.put({ kind: 'node' });
+    one.tree.register({ kind: 'node' });
     await expect.poll(() => one.events.map(({ type }) => type)).toContain('blocked');
     const { sessionId } = await one.zookeeper.whenConnected();
     proxy.cut();
@@ -129,11 +129,11 @@ describe('a discovery tree', () => {
     const one = task(1);
     const entry = { kind: 'service', service: 'orders' } as const;
     for (let round = 0; round < 10; round += 1) {
-      one.tree.put(entry);
-      one.tree.remove(entry);
+      one.tree.register(entry);
+      one.tree.unregister(entry);
       if (round % 2 === 0) await sleep(round);
     }
-    one.tree.put(entry, { round: 'last' });
+    one.tree.register(entry, { round: 'last' });
     await reader.until('/discovery/servicetypes/orders/0', (seen) => seen?.round === 'last');
     await synced(one);
     expect(await reader.at('/discovery/servicetypes/orders/0')).toMatchObject({ round: 'last' });
@@ -141,7 +141,7 @@ describe('a discovery tree', () => {
 
   it('restores what somebody else removes or overwrites', async () => {
     const one = task(1);
-    one.tree.put({ kind: 'node' });
+    one.tree.register({ kind: 'node' });
     await synced(one);
     await reader.zookeeper.remove(NODE);
     await reader.until(NODE, (seen) => seen?.version === 1);
@@ -152,17 +152,17 @@ describe('a discovery tree', () => {
 
   it('replaces the leftover of a holder with a lower version, while that one’s session is still alive', async () => {
     const old = task(4);
-    old.tree.put({ kind: 'node' });
-    old.tree.put({ kind: 'service', service: 'orders' });
+    old.tree.register({ kind: 'node' });
+    old.tree.register({ kind: 'service', service: 'orders' });
     await synced(old);
     const successor = task(5);
-    successor.tree.put({ kind: 'node' });
-    successor.tree.put({ kind: 'service', service: 'orders' });
+    successor.tree.register({ kind: 'node' });
+    successor.tree.register({ kind: 'service', service: 'orders' });
     await synced(successor);
     // The old one sees that it has been replaced, and does not fight for its place.
     await expect.poll(() => old.events.filter(({ type }) => type === 'superseded').length).toBe(2);
     // By the time this stands, a write of the other two would have been made as well.
-    old.tree.put({ kind: 'service', service: 'witness' });
+    old.tree.register({ kind: 'service', service: 'witness' });
     await reader.until('/discovery/servicetypes/witness/0', (seen) => seen?.version === 4);
     expect(await reader.at(NODE)).toMatchObject({ taskId: 'task-5', version: 5 });
     expect(await reader.at('/discovery/servicetypes/orders/0')).toMatchObject({
@@ -178,10 +178,10 @@ describe('a discovery tree', () => {
 
   it('leaves a higher version alone, reports it once, and never writes for a lease that is not valid, even when the place is free', async () => {
     const current = task(9);
-    current.tree.put({ kind: 'node' });
+    current.tree.register({ kind: 'node' });
     await synced(current);
     const stale = task(8);
-    stale.tree.put({ kind: 'node' });
+    stale.tree.register({ kind: 'node' });
     await expect.poll(() => stale.events.map(({ type }) => type)).toContain('superseded');
     expect(stale.events.find(({ type }) => type === 'superseded')).toMatchObject({
       path: NODE,
@@ -209,7 +209,7 @@ describe('a discovery tree', () => {
   ] as const)('leaves %s alone, and takes the place when it is gone', async (_, mode, data) => {
     await reader.zookeeper.createWithParents(NODE, data, mode);
     const one = task(7);
-    one.tree.put({ kind: 'node' });
+    one.tree.register({ kind: 'node' });
     await expect.poll(() => one.events.map(({ type }) => type)).toContain('blocked');
     expect((await reader.zookeeper.read(NODE))?.data.toString()).toBe(data);
     await reader.zookeeper.remove(NODE);
@@ -221,7 +221,7 @@ describe('a discovery tree', () => {
     const data = JSON.stringify({ taskId: 'task-7', nodeId: 0, version: 7 });
     await reader.zookeeper.createWithParents(NODE, data, 'ephemeral');
     const one = task(7);
-    one.tree.put({ kind: 'node' });
+    one.tree.register({ kind: 'node' });
     await synced(one);
     expect((await reader.zookeeper.read(NODE))?.stat.owner).toBe(
       (one.zookeeper.state as { sessionId?: string }).sessionId,
@@ -231,8 +231,8 @@ describe('a discovery tree', () => {
   it('stands again after a cut, with what was changed meanwhile, in a new session where the old one expired', async () => {
     const { proxy, through } = await throughProxy(connect);
     const one = task(2, { through, sessionTimeoutMs: 40_000 });
-    one.tree.put({ kind: 'node' });
-    one.tree.put({ kind: 'endpoint', endpoint: 'pay' });
+    one.tree.register({ kind: 'node' });
+    one.tree.register({ kind: 'endpoint', endpoint: 'pay' });
     await synced(one);
     const { sessionId } = await one.zookeeper.whenConnected();
     proxy.cut();
@@ -240,7 +240,7 @@ describe('a discovery tree', () => {
     await expireSession({ connect: inject('zookeeper').connect, sessionId });
     expect(await reader.at(NODE)).toBeUndefined();
     // Changes meanwhile are kept for the return.
-    one.tree.put({ kind: 'node' }, { port: 99 });
+    one.tree.register({ kind: 'node' }, { port: 99 });
     proxy.heal();
     await reader.until(NODE, (seen) => seen?.port === 99);
     await synced(one);
@@ -249,15 +249,15 @@ describe('a discovery tree', () => {
 
   it('withdraws everything that it announced, and nothing of others', async () => {
     const one = task(1);
-    one.tree.put({ kind: 'node' });
-    one.tree.put({ kind: 'service', service: 'orders' });
+    one.tree.register({ kind: 'node' });
+    one.tree.register({ kind: 'service', service: 'orders' });
     const other = task(1, { id: 1, taskId: 'other' });
-    other.tree.put({ kind: 'service', service: 'orders' });
+    other.tree.register({ kind: 'service', service: 'orders' });
     await synced(one);
     await synced(other);
     expect(await one.tree.withdraw(30_000)).toBe(true);
     expect([...(await reader.all()).keys()]).toEqual(['/discovery/servicetypes/orders/1']);
-    expect(() => one.tree.put({ kind: 'node' })).toThrow(/withdrawn/);
+    expect(() => one.tree.register({ kind: 'node' })).toThrow(/withdrawn/);
   });
 
   it.each([
@@ -266,7 +266,7 @@ describe('a discovery tree', () => {
     ['endpoint', { kind: 'endpoint', endpoint: '..' }, /endpoint: expected .*got "\.\."/],
     ['endpoint key', { kind: 'endpoint', endpoint: 'pay', key: '_' }, /endpoint key: expected .*got "_"/],
   ] as const)('refuses a name that cannot be a znode’s: %s', (_, entry, message) => {
-    expect(() => task(1).tree.put(entry)).toThrow(message);
+    expect(() => task(1).tree.register(entry)).toThrow(message);
   });
 
   it.each([-1, 65_528, 1.5])('refuses the node id %s, whose cluster node id is out of range', (nodeId) => {

@@ -32,11 +32,11 @@ it('a discovery tree stands again within 2 s of the end of a cut, in a new sessi
     () => reader.close(),
     () => tree.close(),
   );
-  tree.put({ kind: 'node' });
+  tree.register({ kind: 'node' });
   await reader.until(NODE, (seen) => seen !== undefined);
   proxy.cut();
   await reader.until(NODE, (seen) => seen === undefined);
-  tree.put({ kind: 'node' }, { port: 99 });
+  tree.register({ kind: 'node' }, { port: 99 });
   proxy.heal();
   expect(await reader.until(NODE, (seen) => seen?.port === 99)).toBeLessThan(2_000);
 });
