@@ -305,21 +305,6 @@ describe('the command line', () => {
       /no ZooKeeper given: expected --zookeeper HOST:PORT/,
     ]),
     [
-      'doctor with a price in words',
-      ['doctor', '--put-price', 'cheap'],
-      /--put-price: expected dollars per 1,000 requests.*, got "cheap"/,
-    ],
-    [
-      'doctor with a price below zero',
-      ['doctor', '--get-price=-1'],
-      /--get-price: expected dollars per 1,000 requests.*, got "-1"/,
-    ],
-    [
-      'doctor with a price where there is no store',
-      ['doctor', '--provider', 'zookeeper', '--zookeeper', '127.0.0.1:1', '--put-price', '1'],
-      /--put-price is about a store: there is none with the provider zookeeper/,
-    ],
-    [
       'doctor with a malformed connect string',
       ['doctor', '--zookeeper', 'zk:0'],
       /--zookeeper: expected .*, got "zk:0"/,
