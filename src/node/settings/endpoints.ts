@@ -1,46 +1,29 @@
-import { isIP } from 'node:net';
 import { ConfigError } from '../../core/base/errors.js';
 import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
 import type { AnnouncedEndpoint } from '../../zookeeper/discovery/announcement.js';
-import { environmentName } from './settings-table.js';
 import { findAll, type Given, refuse, type SettingSources } from './sources.js';
 
-/** The variable of `announce` under its old name. */
-export const OLD_ANNOUNCE_VARIABLE = 'NODELEASE_ENDPOINTS';
-
-const URL_SUCH_AS = 'an http or https URL such as http://127.0.0.1:9000';
 const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
 /** How many endpoints one task may announce. */
 const MAX_ENDPOINTS = 100;
 
 /**
- * The URL of a store's server, and the `NAME[:KEY]`s to announce. Of several URLs the last one counts. A name
- * as a flag takes the place of the names in the variable. A flag `endpoint` without `://` is a name: that was
- * the flag's other meaning, and is warned of.
+ * The endpoints to announce, without duplicates. Flags take the place of the names in the variable.
  *
- * @throws {ConfigError} for a URL that is none, for a flag `endpoint` that may be a server without its
- * `http://`, and for such a flag with a name where nothing is announced
+ * @throws {ConfigError} for a name that cannot be announced, and for too many
  */
-export function readEndpoints(sources: SettingSources): {
-  readonly url: Given | undefined;
-  readonly names: readonly Given[];
-} {
-  const given = findAll(sources, 'endpoint');
+export function readEndpoints(sources: SettingSources): readonly AnnouncedEndpoint[] {
+  if (sources.announces === false) return [];
+  const given = findAll(sources, 'announce');
   const flags = given.filter(({ flag }) => flag);
-  const url = flags.findLast(isUrl) ?? given.find(({ flag }) => !flag);
-  const old = flags.filter((each) => !isUrl(each));
-  if (url) checkUrl(url);
-  for (const each of old) checkNoServer(each);
-  if (sources.announces === false) {
-    const [misplaced] = old;
-    if (misplaced) refuse(misplaced, `${URL_SUCH_AS}: only nodelease run announces endpoints`);
-    return { url, names: [] };
-  }
-  for (const { text } of old)
-    sources.warn?.(`--endpoint ${text} is an old name for --announce ${text}: use that`);
-  const announced = findAll(sources, 'announce');
-  const names = [...announced.filter(({ flag }) => flag), ...old];
-  return { url, names: limited(names.length > 0 ? names : listed(sources, announced[0])) };
+  const listed = given.flatMap(({ text, ...rest }) =>
+    text.split(',').map((each) => ({ ...rest, text: each.trim() })),
+  );
+  const names = flags.length > 0 ? flags : listed;
+  const excess = names[MAX_ENDPOINTS];
+  if (excess) refuse(excess, `at most ${MAX_ENDPOINTS} endpoints`);
+  const endpoints = names.map(parseEndpointName);
+  return [...new Map(endpoints.map((each) => [JSON.stringify(each), each])).values()];
 }
 
 /**
@@ -51,7 +34,8 @@ export function parseEndpointName(given: Given): AnnouncedEndpoint {
   const { text, label } = given;
   if (/[,;]/.test(text))
     refuse(given, `${NAME_AND_KEY}: several have an option each, or commas between them in a variable`);
-  if (isUrl(given)) refuse(given, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);
+  if (text.includes('://'))
+    refuse(given, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);
   const [, endpoint = '', key] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];
   try {
     checkZnodeName(endpoint, label);
@@ -64,50 +48,4 @@ export function parseEndpointName(given: Given): AnnouncedEndpoint {
   }
   if (key === '_') refuse(given, 'a key other than _, which stands for none');
   return key === undefined ? { endpoint } : { endpoint, key };
-}
-
-function isUrl({ text }: Given): boolean {
-  return text.includes('://');
-}
-
-function checkUrl(given: Given): void {
-  const { text } = given;
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isRight =
-    (url?.protocol === 'http:' || url?.protocol === 'https:') &&
-    text.includes('://') &&
-    !url.hostname.includes(',');
-  if (!isRight) refuse(given, URL_SUCH_AS);
-}
-
-/**
- * A server that is given without `http://` must not be announced as an endpoint, with the store looked for in
- * the cloud.
- */
-function checkNoServer(given: Given): void {
-  const { text } = given;
-  const [, name = '', key = ''] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
-  const isServer =
-    text.includes('.') ||
-    text.startsWith('[') ||
-    isIP(text) !== 0 ||
-    /^(?:localhost|https?)$/i.test(name) ||
-    /^\d+$/.test(key);
-  if (!isServer) return;
-  refuse(given, `${URL_SUCH_AS}, http:// included (an endpoint to announce goes to --announce)`);
-}
-
-/** The names in the variable, or in the one with its old name. */
-function listed({ env, warn }: SettingSources, given: Given | undefined): readonly Given[] {
-  const old = env[OLD_ANNOUNCE_VARIABLE];
-  const { label, text } = given ?? { label: OLD_ANNOUNCE_VARIABLE, text: old };
-  if (text === undefined) return [];
-  if (given === undefined) warn?.(`${label} is an old name for ${environmentName('announce')}: use that`);
-  return text.split(',').map((each) => ({ label, text: each.trim(), flag: false }));
-}
-
-function limited(names: readonly Given[]): readonly Given[] {
-  const excess = names[MAX_ENDPOINTS];
-  if (excess) refuse(excess, `at most ${MAX_ENDPOINTS} endpoints`);
-  return names;
 }

@@ -4,7 +4,7 @@ import { DEFAULT_STORE } from '../../core/store/default-store.js';
 import { parseEtcdAuth } from '../../core/store/etcd/etcd-access.js';
 import { checkStore, parseStoreUrl, STORES } from '../../core/store/store-url.js';
 import type { Setting } from './setting.js';
-import { checked, choice, duration, integer, parsed, text } from './values.js';
+import { checked, checkServerUrl, choice, duration, integer, parsed, text } from './values.js';
 
 /** The settings of leases. */
 export const LEASE_SETTINGS = {
@@ -145,10 +145,10 @@ export const STORE_SETTINGS = {
     sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
   },
   endpoint: {
-    kind: checked('url', () => undefined),
-    repeatable: true,
+    kind: checked('url', checkServerUrl),
     default: 'the cloud of the store',
     option: 'endpoint',
+    storeOnly: true,
     sentence:
       'the server of an S3-compatible store, another cloud of Azure or an emulator: http(s)://HOST:PORT',
   },

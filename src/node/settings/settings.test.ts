@@ -148,7 +148,7 @@ describe('settings', () => {
     expect(read({ nodes: '7' }, { NODELEASE_NODES: '9' }).nodes).toBe(7);
   });
 
-  it.each([...SETTINGS.map(({ name }) => environmentName(name)), 'NODELEASE_ENDPOINTS'])(
+  it.each(SETTINGS.map(({ name }) => environmentName(name)))(
     'refuse an empty variable, as a slip: %s',
     (name) => {
       const expected = `${name}: expected a value (for the default, do not set the variable), got ""`;
@@ -261,7 +261,7 @@ describe('settings', () => {
     ],
     [
       { store: 's3://bucket', endpoint: 'minio:9000' },
-      '--endpoint: expected an http or https URL such as http://127.0.0.1:9000, http:// included (an endpoint to announce goes to --announce), got "minio:9000"',
+      '--endpoint: expected an http or https URL such as http://127.0.0.1:9000, got "minio:9000"',
     ],
     [
       { endpoint: 'http://x' },
@@ -603,7 +603,8 @@ describe('the settings of what is announced', () => {
     const flags = {
       ...announced,
       port: '8080',
-      endpoint: ['pay:visa', 'pay', 'http://127.0.0.1:9000', 'pay:visa'],
+      announce: ['pay:visa', 'pay', 'pay:visa'],
+      endpoint: 'http://127.0.0.1:9000',
       store: 's3://bucket',
       payload: '{"weight":5,"__proto__":{"a":1}}',
       'payload-type': 'spring',
@@ -750,12 +751,12 @@ describe('the settings of what is announced', () => {
       '--config-one-by-one: expected --on-config-change restart with it, got "true"',
     ],
     [{ 'check-threshold': '2' }, '--check-threshold: expected --check with it, got "2"'],
-    [{ endpoint: ['a/b'] }, /^--endpoint: expected NAME\[:KEY\] .* a name without "\/" .*, got "a\/b"$/],
-    [{ endpoint: ['pay:a/b'] }, /^--endpoint: expected NAME\[:KEY\] .*, got "pay:a\/b"$/],
-    [{ endpoint: ['pay:'] }, /^--endpoint: expected NAME\[:KEY\] .*, got "pay:"$/],
-    [{ endpoint: [':visa'] }, /^--endpoint: expected NAME\[:KEY\] .*, got ":visa"$/],
-    [{ endpoint: [''] }, /^--endpoint: expected NAME\[:KEY\] .*, got ""$/],
-    [{ endpoint: ['pay:_'] }, '--endpoint: expected a key other than _, which stands for none, got "pay:_"'],
+    [{ announce: ['a/b'] }, /^--announce: expected NAME\[:KEY\] .* a name without "\/" .*, got "a\/b"$/],
+    [{ announce: ['pay:a/b'] }, /^--announce: expected NAME\[:KEY\] .*, got "pay:a\/b"$/],
+    [{ announce: ['pay:'] }, /^--announce: expected NAME\[:KEY\] .*, got "pay:"$/],
+    [{ announce: [':visa'] }, /^--announce: expected NAME\[:KEY\] .*, got ":visa"$/],
+    [{ announce: [''] }, /^--announce: expected NAME\[:KEY\] .*, got ""$/],
+    [{ announce: ['pay:_'] }, '--announce: expected a key other than _, which stands for none, got "pay:_"'],
     [{ endpoint: ['ftp://x'] }, `--endpoint: expected ${url}, got "ftp://x"`],
     [{ endpoint: ['http://a,http://b'] }, `--endpoint: expected ${url}, got "http://a,http://b"`],
     [{ http: '7070' }, /^--http: expected HOST:PORT .*, got "7070"$/],
@@ -815,14 +816,9 @@ describe('the settings of what is announced', () => {
       NODELEASE_ENDPOINT: 'http://127.0.0.1:9000',
       NODELEASE_ANNOUNCE: 'pay:visa, log,v1.users:10',
     };
-    const warnings: string[] = [];
     const read = (flags: Record<string, string | string[]>, variables = env) => {
       const sources = { flags: { zookeeper: 'zk', store: 's3://bucket', ...flags }, env: variables };
-      const { endpoint, zookeeper } = readSettings({
-        ...sources,
-        hostname: 'host',
-        warn: (problem) => warnings.push(problem),
-      });
+      const { endpoint, zookeeper } = readSettings({ ...sources, hostname: 'host' });
       return [endpoint, zookeeper?.endpoints];
     };
     const named = [
@@ -841,32 +837,6 @@ describe('the settings of what is announced', () => {
     expect(
       read({ endpoint: ['http://first', 'https://last'] }, { ...env, NODELEASE_ENDPOINT: 'minio' }),
     ).toEqual(['https://last', named]);
-    expect(warnings).toEqual([]);
-  });
-
-  it('take an endpoint to announce by its old names, and warn of them', () => {
-    const warnings: string[] = [];
-    const read = (flags: Record<string, string | string[]>, env: Record<string, string> = {}) =>
-      readSettings({
-        flags: { zookeeper: 'zk', store: 's3://bucket', ...flags },
-        env,
-        hostname: 'host',
-        warn: (problem) => warnings.push(problem),
-      });
-    const both = read({ endpoint: ['http://first', 'pay', 'https://last'], announce: ['log'] });
-    expect([both.endpoint, both.zookeeper?.endpoints]).toEqual([
-      'https://last',
-      [{ endpoint: 'log' }, { endpoint: 'pay' }],
-    ]);
-    expect(warnings.splice(0)).toEqual(['--endpoint pay is an old name for --announce pay: use that']);
-    const variable = read({}, { NODELEASE_ENDPOINTS: 'pay:visa, log' });
-    expect(variable.zookeeper?.endpoints).toEqual([{ endpoint: 'pay', key: 'visa' }, { endpoint: 'log' }]);
-    expect(warnings.splice(0)).toEqual([
-      'NODELEASE_ENDPOINTS is an old name for NODELEASE_ANNOUNCE: use that',
-    ]);
-    const newer = read({}, { NODELEASE_ENDPOINTS: 'pay', NODELEASE_ANNOUNCE: 'log' });
-    expect(newer.zookeeper?.endpoints).toEqual([{ endpoint: 'log' }]);
-    expect(warnings).toEqual([]);
   });
 
   it.each([
@@ -928,33 +898,29 @@ describe('the settings of what is announced', () => {
   });
 
   it('need ZooKeeper for an endpoint to announce, and a command that announces', () => {
-    expect(() => read({ endpoint: 'pay' })).toThrow(
-      '--endpoint: expected --zookeeper with it (to announce an endpoint), or http://HOST:PORT (the server of a store), got "pay"',
+    expect(() => read({ announce: 'pay' })).toThrow(
+      '--announce: expected --zookeeper with it (it is of use with discovery only), got "pay"',
     );
-    expect(read({}, { NODELEASE_ENDPOINTS: 'pay,' }).zookeeper).toBeUndefined();
-    const status = (flags: Record<string, string>, env = {}) =>
-      readSettings({ flags, env, hostname: 'host', announces: false });
-    expect(() => status({ endpoint: 'pay' })).toThrow(
-      `--endpoint: expected ${url}: only nodelease run announces endpoints, got "pay"`,
-    );
-    const env = { NODELEASE_ENDPOINTS: 'pay', NODELEASE_ENDPOINT: 'http://x:1' };
-    const named = status({ store: 's3://bucket', zookeeper: 'zk' }, env);
-    expect([named.endpoint, named.zookeeper?.endpoints]).toEqual(['http://x:1', undefined]);
+    expect(read({}, { NODELEASE_ANNOUNCE: 'pay,' }).zookeeper).toBeUndefined();
+    const env = { NODELEASE_ANNOUNCE: 'pay', NODELEASE_ENDPOINT: 'http://x:1' };
+    const flags = { store: 's3://bucket', zookeeper: 'zk' };
+    const status = readSettings({ flags, env, hostname: 'host', announces: false });
+    expect([status.endpoint, status.zookeeper?.endpoints]).toEqual(['http://x:1', undefined]);
   });
 
   it('name the variable of endpoints where it is wrong', () => {
     const endpoints = (text: string) =>
-      read({ zookeeper: 'zk' }, { NODELEASE_ENDPOINTS: text }).zookeeper?.endpoints;
+      read({ zookeeper: 'zk' }, { NODELEASE_ANNOUNCE: text }).zookeeper?.endpoints;
     expect(() => endpoints('pay,:visa')).toThrow(
-      /^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got ":visa"$/,
+      /^NODELEASE_ANNOUNCE: expected NAME\[:KEY\] .*, got ":visa"$/,
     );
-    expect(() => endpoints('pay,')).toThrow(/^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got ""$/);
+    expect(() => endpoints('pay,')).toThrow(/^NODELEASE_ANNOUNCE: expected NAME\[:KEY\] .*, got ""$/);
     expect(() => endpoints('http://minio:9000')).toThrow(
-      /^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*: the URL of a store's server has a setting of its own, got "http:\/\/minio:9000"$/,
+      /^NODELEASE_ANNOUNCE: expected NAME\[:KEY\] .*: the URL of a store's server has a setting of its own, got "http:\/\/minio:9000"$/,
     );
     expect(endpoints(Array.from({ length: 100 }, (_, i) => `e${i}`).join())).toHaveLength(100);
     expect(() => endpoints(Array.from({ length: 101 }, (_, i) => `e${i}`).join())).toThrow(
-      'NODELEASE_ENDPOINTS: expected at most 100 endpoints, got "e100"',
+      'NODELEASE_ANNOUNCE: expected at most 100 endpoints, got "e100"',
     );
   });
 

@@ -6,7 +6,6 @@ import type { EtcdAccess } from '../../core/store/etcd/etcd-access.js';
 import { type StoreUrl, takesEndpoint } from '../../core/store/store-url.js';
 import { type CommandConfigSettings, readCommandConfig } from './command-config-settings.js';
 import type { DataDirSettings } from './data-dir-settings.js';
-import { readEndpoints } from './endpoints.js';
 import { readEtcd } from './etcd-settings.js';
 import { isLoopback } from './listen-address.js';
 import type { SettingName, SettingValue } from './settings-table.js';
@@ -112,7 +111,8 @@ export function readSettings(sources: SettingSources): Settings {
   checkNoneEmpty(sources);
   const store = readOrDefault(sources, 'store');
   const nodeId = find(sources, 'node-id');
-  const { url: server, names } = readEndpoints(sources);
+  const server = find(sources, 'endpoint');
+  const endpoint = read(sources, 'endpoint');
   const plain = Object.entries(PLAIN).map(([field, name]) => [field, read(sources, name)]);
   const settings: Settings = {
     ...(Object.fromEntries(plain) as PlainSettings),
@@ -122,9 +122,9 @@ export function readSettings(sources: SettingSources): Settings {
     nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
     shards: readShards(sources),
     dataDir: readDataDir(sources),
-    endpoint: takesEndpoint(store) ? server?.text : undefined,
+    endpoint: takesEndpoint(store) ? endpoint : undefined,
     etcd: readEtcd(sources, store),
-    zookeeper: readZooKeeper(sources, names),
+    zookeeper: readZooKeeper(sources),
     config: readCommandConfig(sources),
   };
   checkGrace(sources, settings);
@@ -133,7 +133,7 @@ export function readSettings(sources: SettingSources): Settings {
     refuseFlags(sources, ({ needs }) => needs === 'sticky', '--sticky KEY with it');
   if (server && !takesEndpoint(store) && (server.flag || !find(sources, 'store')?.flag))
     refuse(server, `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`);
-  checkProvider(sources, settings, server);
+  checkProvider(sources, settings);
   return settings;
 }
 
@@ -173,17 +173,12 @@ function checkNodeId(sources: SettingSources, { nodeId, nodes }: Settings): void
 }
 
 /** `--provider zookeeper` needs ZooKeeper, and nothing that is about leases in a store. */
-function checkProvider(
-  sources: SettingSources,
-  { provider, zookeeper }: Settings,
-  server: Given | undefined,
-): void {
+function checkProvider(sources: SettingSources, { provider, zookeeper }: Settings): void {
   const given = find(sources, 'provider');
   if (given === undefined || provider === 'store') return;
   if (zookeeper === undefined)
     refuse(given, '--zookeeper with it, with the servers that give out the node ids');
-  const useless =
-    firstFlag(sources, ({ storeOnly }) => storeOnly === true) ?? (server?.flag ? server : undefined);
+  const useless = firstFlag(sources, ({ storeOnly }) => storeOnly === true);
   if (useless) refuse(useless, `no ${given.label} zookeeper with it (it is about leases in a store)`);
   // One of the two would be taken without a word, and a fixed id may be the one that ZooKeeper gives to
   // another task.

@@ -28,8 +28,6 @@ export interface SettingSources {
   readonly announces?: boolean;
   /** The defaults that differ from those of the table. */
   readonly defaults?: SettingDefaults | undefined;
-  /** Gets what is given under an old name. */
-  readonly warn?: (problem: string) => void;
 }
 
 /** A value, and the name under which its user knows it. */

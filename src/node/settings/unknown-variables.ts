@@ -1,15 +1,12 @@
 import { nearest } from '../../core/base/option-check.js';
-import { OLD_ANNOUNCE_VARIABLE } from './endpoints.js';
 import { isServiceLink } from './service-links.js';
 import { environmentName, SETTINGS } from './settings-table.js';
 
 const PREFIX = 'NODELEASE_';
 /** The last one is of `run` for its command. */
-const KNOWN = [
-  ...SETTINGS.map(({ name }) => environmentName(name)),
-  OLD_ANNOUNCE_VARIABLE,
-  'NODELEASE_URL',
-].map((name) => name.slice(PREFIX.length));
+const KNOWN = [...SETTINGS.map(({ name }) => environmentName(name)), 'NODELEASE_URL'].map((name) =>
+  name.slice(PREFIX.length),
+);
 
 /**
  * What is wrong with the variables that have the prefix of settings and are none: most likely misspelt, so

@@ -1,14 +1,9 @@
 import type { ConnectString } from '../../zookeeper/client/connect-string.js';
 import type { ZooKeeperTls } from '../../zookeeper/client/connection/tls.js';
-import {
-  type AnnouncedEndpoint,
-  type Announcement,
-  checkPayload,
-  type PayloadType,
-} from '../../zookeeper/discovery/announcement.js';
+import { type Announcement, checkPayload, type PayloadType } from '../../zookeeper/discovery/announcement.js';
 import { checkAddress, checkServiceName } from '../../zookeeper/services/instance/new-instance.js';
 import { shortened } from '../../zookeeper/services/shortened.js';
-import { parseEndpointName } from './endpoints.js';
+import { readEndpoints } from './endpoints.js';
 import type { CheckTarget } from './listen-address.js';
 import { type NamedSetting, SETTINGS } from './settings-table.js';
 import {
@@ -62,16 +57,12 @@ export function announcingProblem({ service, port }: Announcement): string | und
 /**
  * The settings that are about ZooKeeper; undefined where it is not used.
  *
- * @param names the endpoints to announce, as `readEndpoints` found them
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
-export function readZooKeeper(
-  sources: SettingSources,
-  names: readonly Given[],
-): ZooKeeperSettings | undefined {
+export function readZooKeeper(sources: SettingSources): ZooKeeperSettings | undefined {
   const connect = read(sources, 'zookeeper');
   if (connect === undefined) {
-    checkNothingToAnnounce(sources, names);
+    checkNothingToAnnounce(sources);
     return undefined;
   }
   return {
@@ -82,7 +73,7 @@ export function readZooKeeper(
     basePath: readOrDefault(sources, 'service-base-path'),
     auth: read(sources, 'zookeeper-auth'),
     tls: readTls(sources),
-    ...readAnnouncing(sources, names),
+    ...readAnnouncing(sources),
   };
 }
 
@@ -97,7 +88,7 @@ function readTls(sources: SettingSources): ZooKeeperTls | undefined {
   return { ...readTlsFiles(given, '--zookeeper-'), servername: read(sources, 'zookeeper-servername') };
 }
 
-function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]): void {
+function checkNothingToAnnounce(sources: SettingSources): void {
   // By itself, or since the setting that it belongs to does.
   const needsZooKeeper = ({ needs }: NamedSetting) =>
     needs === 'zookeeper' || SETTINGS.some(({ name, needs: own }) => name === needs && own === 'zookeeper');
@@ -107,19 +98,13 @@ function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]
     const shown = useless.label === '--zookeeper-auth' ? 'digest:…' : useless.text;
     refuse({ ...useless, text: shown }, '--zookeeper with it (it is of use with discovery only)');
   }
-  const named = names.find(({ flag }) => flag);
-  if (named)
-    refuse(
-      named,
-      '--zookeeper with it (to announce an endpoint), or http://HOST:PORT (the server of a store)',
-    );
 }
 
-function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
+function readAnnouncing(sources: SettingSources) {
   const service = read(sources, 'service');
   const address = read(sources, 'address');
   const port = read(sources, 'port');
-  const endpoints = distinct(names.map(parseEndpointName));
+  const endpoints = readEndpoints(sources);
   if (sources.announces !== false) {
     if (service !== undefined) checkInstance(sources);
     else
@@ -181,9 +166,4 @@ function parsePayload(given: Given, type: PayloadType): Readonly<Record<string, 
     refuse({ ...given, text: shortened(given.text) }, 'a JSON object such as {"weight":5}');
   }
   return payload === null ? {} : checkPayload(payload, type, given.label);
-}
-
-/** An endpoint that is named twice is announced once. */
-function distinct(endpoints: readonly AnnouncedEndpoint[]): readonly AnnouncedEndpoint[] {
-  return [...new Map(endpoints.map((each) => [JSON.stringify(each), each])).values()];
 }

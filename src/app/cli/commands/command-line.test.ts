@@ -234,7 +234,7 @@ describe('the command line', () => {
     [
       'status with an endpoint to announce',
       ['status', '--endpoint', 'pay'],
-      /--endpoint: expected an http or https URL .*only nodelease run announces/,
+      /--endpoint: expected an http or https URL such as/,
     ],
     [
       'a payload that is not JSON',
@@ -243,8 +243,8 @@ describe('the command line', () => {
     ],
     [
       'one endpoint of several that cannot be',
-      ['run', '--zookeeper', 'zk', '--endpoint', 'a', '--endpoint', 'b/c', '--', 'true'],
-      /--endpoint: expected NAME\[:KEY\] .* a name .*, got "b\/c"/,
+      ['run', '--zookeeper', 'zk', '--announce', 'a', '--announce', 'b/c', '--', 'true'],
+      /--announce: expected NAME\[:KEY\] .* a name .*, got "b\/c"/,
     ],
     [
       'a token file without HTTP',
@@ -368,7 +368,7 @@ describe('the command line', () => {
     });
   });
 
-  it('says by which flag or variable the region of a bucket is given', async () => {
+  it('names the flag and the variable of the region of a bucket', async () => {
     for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'])
       vi.stubEnv(name, undefined);
     for (const name of ['AWS_CONFIG_FILE', 'AWS_SHARED_CREDENTIALS_FILE']) vi.stubEnv(name, '/no/such/file');
@@ -376,7 +376,7 @@ describe('the command line', () => {
       code: 64,
       stdout: '',
       stderr:
-        'nodelease: --region: expected the region of the bucket: set --region or AWS_REGION (for a server that is not AWS, set --endpoint)\n',
+        'nodelease: --region: expected the region of the bucket: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)\n',
     });
   });
 
@@ -390,10 +390,10 @@ describe('the command line', () => {
 
   it('leaves the endpoints that the surroundings want announced to the command that announces', async () => {
     const { code, stderr } = await run(['status', '--store', 'memory:'], {
-      NODELEASE_ENDPOINTS: 'pay:,',
+      NODELEASE_ANNOUNCE: 'pay:,',
       NODELEASE_PAYLOAD: '{',
     });
-    expect(stderr).not.toMatch(/NODELEASE_ENDPOINTS|NODELEASE_PAYLOAD/);
+    expect(stderr).not.toMatch(/NODELEASE_ANNOUNCE|NODELEASE_PAYLOAD/);
     expect(code).not.toBe(64);
   });
 
@@ -423,9 +423,9 @@ describe('the command line', () => {
   );
 
   it('reads them for the command that announces', async () => {
-    const env = { NODELEASE_ENDPOINTS: 'pay:', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
+    const env = { NODELEASE_ANNOUNCE: 'pay:', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
     const { code, stderr } = await run(['run', '--store', 'memory:', '--', 'true'], env);
-    expect(stderr).toMatch(/^nodelease: NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got "pay:"\n$/);
+    expect(stderr).toMatch(/^nodelease: NODELEASE_ANNOUNCE: expected NAME\[:KEY\] .*, got "pay:"\n$/);
     expect(code).toBe(64);
   });
 

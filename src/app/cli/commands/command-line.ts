@@ -1,11 +1,11 @@
 import { Command, CommanderError, Option } from 'commander';
 import { ConfigError } from '../../../core/base/errors.js';
+import { nearest } from '../../../core/base/option-check.js';
 import { checkPlain } from '../../../core/base/plain-text.js';
 import { withoutSecrets } from '../../../core/base/redaction.js';
 import { whyNoDefaultStore } from '../../../core/store/default-store.js';
-import { OLD_ANNOUNCE_VARIABLE } from '../../../node/settings/endpoints.js';
 import { readSettings, type Settings } from '../../../node/settings/settings.js';
-import { environmentName, withFlags } from '../../../node/settings/settings-table.js';
+import { environmentName } from '../../../node/settings/settings-table.js';
 import { unknownVariables } from '../../../node/settings/unknown-variables.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import type { WithZooKeeper } from '../kit/call.js';
@@ -30,15 +30,13 @@ export async function runCommandLine(
   surroundings: Io,
   version: string,
 ): Promise<number> {
-  const oldNames: string[] = [];
-  // Complaints may quote what was given, those of the command line's parser too.
+  // Complaints may quote what was given.
   const io: Io = {
     ...surroundings,
-    stderr: (text) => surroundings.stderr(withFlags(withoutSecrets(text))),
+    stderr: (text) => surroundings.stderr(withoutSecrets(text)),
     onWarning: (listener) => {
       surroundings.onWarning(listener);
-      for (const problem of [...unknownVariables(surroundings.env), ...oldNames])
-        listener(new Error(problem));
+      for (const problem of unknownVariables(surroundings.env)) listener(new Error(problem));
     },
   };
   let exitCode: number = ExitCode.ok;
@@ -47,19 +45,27 @@ export async function runCommandLine(
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
     .version(version)
     .addHelpText('after', examplesText('Examples', ['demo', 'run -- node server.js']));
-  settleOutput(program, io);
 
   const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => args[at] === word));
   // Split by hand: all words after the first -- are the child's.
   const split = named?.runs ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
 
+  // Where the -- is missing, every complaint says where the command goes.
+  const hint =
+    named?.runs && childCommand === undefined
+      ? `; the command to run goes after --, as in "nodelease ${named.examples[0]}"`
+      : '';
+  const complain = (text: string): never => {
+    throw new UsageError(text + hint);
+  };
+  settleOutput(program, io, own, complain);
   const made = new Map([['', program]]);
   const make = (name: string, description = GROUPS[name] ?? ''): Command => {
     const words = name.split(' ');
     const group = words.slice(0, -1).join(' ');
     const command = new Command(words.at(-1)).description(description).allowExcessArguments(false);
-    settleOutput(command, io);
+    settleOutput(command, io, own, complain);
     (made.get(group) ?? make(group)).addCommand(command);
     made.set(name, command);
     return command;
@@ -71,19 +77,15 @@ export async function runCommandLine(
     for (const option of optionsOf(row)) addOption(command, option);
     // Before the options, which may fill screens.
     command.summary(row.description).description(`${row.description}\n${examplesOf(row)}`);
-    if (row.runs) {
+    if (row.runs)
       command.usage(
         `[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`,
       );
-      if (childCommand === undefined)
-        settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.examples[0]}"`);
-    }
     command.action(async () => {
       called = command;
       checkOwnOptions(command, row);
       // A row that needs ZooKeeper gets settings with it.
-      const warn = (problem: string) => oldNames.push(problem);
-      const settings = settingsOf(command, row, io, warn) as WithZooKeeper;
+      const settings = settingsOf(command, row, io) as WithZooKeeper;
       const act = await row.load();
       const words = [...command.processedArgs.flat(), ...(childCommand ?? [])];
       exitCode = await act({ options: command.opts<never>(), settings, io }, ...words);
@@ -119,36 +121,70 @@ function checkOwnOptions(command: Command, { options = [] }: CommandRow): void {
   }
 }
 
-/** Makes commander throw instead of ending the process, and complain in one line. */
-function settleOutput(command: Command, io: Io, hint = ''): void {
+/** Makes commander throw instead of ending the process, and leave it to us what is said of a mistake. */
+function settleOutput(
+  command: Command,
+  io: Io,
+  words: readonly string[],
+  complain: (text: string) => never,
+): void {
   const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
   command
-    .exitOverride()
-    .showSuggestionAfterError()
+    .exitOverride((error) => {
+      const text = complaint(error.code, command, words);
+      if (text !== undefined) complain(text);
+      throw error;
+    })
     .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
     .configureOutput({
       getOutHelpWidth: width,
       getErrHelpWidth: width,
       writeOut: io.stdout,
       writeErr: io.stderr,
-      outputError: (text, write) => {
-        // A suggestion is on a line by itself, a sentence ends in a full stop: neither suits one line
-        // that may continue.
-        const line = text
-          .replace(/^error: /, '')
-          .trim()
-          .replace(/\s+/g, ' ')
-          .replace(/^option '(?:-\w, )?(--[\w-]+) .*' argument missing$/, '$1 needs a value')
-          .replace(/\.$/, '')
-          // Its value may be a secret in any form.
-          .replace(/^(unknown option '[^'=]*)=.*'/, "$1'")
-          .replace(
-            /^unknown option .*/,
-            command.commands.length > 0 ? '$&: options follow the command' : '$&',
-          );
-        write(`nodelease: ${line}${hint}\n`);
-      },
+      outputError: () => undefined,
     });
+}
+
+/**
+ * What is wrong, by the code of commander's error; undefined for its other ends, such as that of the help. An
+ * option's value may be a secret in any form, and is not shown.
+ *
+ * @param words what was typed
+ */
+function complaint(code: string, command: Command, words: readonly string[]): string | undefined {
+  const { args, commands, options, registeredArguments } = command;
+  switch (code) {
+    case 'commander.unknownOption': {
+      const [word = ''] = command.parseOptions([...args]).unknown;
+      const [flag = ''] = word.split('=', 1);
+      const known = command
+        .createHelp()
+        .visibleOptions(command)
+        .map((option) => option.name());
+      const near = nearest(flag.slice('--'.length), known);
+      const order = commands.length > 0 ? ': options follow the command' : '';
+      return `unknown option '${flag}'${near === undefined ? '' : ` (Did you mean --${near}?)`}${order}`;
+    }
+    case 'commander.unknownCommand': {
+      const [name = ''] = args;
+      const near = nearest(
+        name,
+        commands.map((each) => each.name()),
+      );
+      return `unknown command '${name}'${near === undefined ? '' : ` (Did you mean ${near}?)`}`;
+    }
+    case 'commander.optionMissingArgument': {
+      const last = words.at(-1);
+      const option = options.find(({ short, long }) => short === last || long === last);
+      return `${option?.long ?? last} needs a value`;
+    }
+    case 'commander.missingArgument':
+      return `missing required argument '${registeredArguments[args.length]?.name()}'`;
+    case 'commander.excessArguments':
+      return `too many arguments: expected ${registeredArguments.length}, got ${args.length}`;
+    default:
+      return undefined;
+  }
 }
 
 function addOption(
@@ -173,7 +209,6 @@ function addOption(
  * The settings that a command was given, as options and as variables. Variables of settings that it does not
  * have are not its business.
  *
- * @param warn gets what to say of old names that were given
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  * @throws {UsageError} when the command has no use for what was given, or lacks ZooKeeper
  */
@@ -181,7 +216,6 @@ function settingsOf(
   command: Command,
   row: CommandRow,
   { env: surroundings, hostname, containerSign }: Io,
-  warn: (problem: string) => void,
 ): Settings {
   const flags: Record<string, string | readonly string[]> = {};
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
@@ -194,13 +228,9 @@ function settingsOf(
   const { settings: names, defaults } = row;
   const announces = names.includes('service');
   // A run within a run does not take the outer one's id for its own name.
-  const known = [
-    'NODE_ID_VERSION',
-    ...(announces ? [OLD_ANNOUNCE_VARIABLE] : []),
-    ...names.map(environmentName),
-  ];
+  const known = ['NODE_ID_VERSION', ...names.map(environmentName)];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
-  const settings = readSettings({ flags, env, hostname, announces, defaults, warn });
+  const settings = readSettings({ flags, env, hostname, announces, defaults });
   const allocates = settings.provider === 'zookeeper';
   const takesDefault =
     names.includes('store') &&

@@ -2,7 +2,6 @@ import { type Logger, pino, stdTimeFunctions } from 'pino';
 import { explain } from '../../../core/base/errors.js';
 import { REDACTED, withoutSecrets } from '../../../core/base/redaction.js';
 import type { Settings } from '../../../node/settings/settings.js';
-import { withFlags } from '../../../node/settings/settings-table.js';
 import type { Io } from '../terminal/io.js';
 
 export type { Logger } from 'pino';
@@ -40,7 +39,7 @@ export async function loggerFor(
   const format = isJson ? (line: string) => line : await prettyFormat(io.logFormat === 'color');
   // Not pino's own destination: that one waits without limit for a reader that does not read.
   const destination = {
-    write: (line: string) => io.stderr(withFlags(withoutSecrets(format(line)))),
+    write: (line: string) => io.stderr(withoutSecrets(format(line))),
   };
   const redact = { paths: [...SECRET_PATHS], censor: REDACTED };
   const log = pino({ name: 'nodelease', level, timestamp: stdTimeFunctions.isoTime, redact }, destination);

@@ -158,11 +158,10 @@ describe('a command that nodelease runs', () => {
       '80',
       '--announce',
       'pay:visa',
-      '--endpoint',
+      '--announce',
       'pay',
     ]);
     await task.started();
-    expect(task.stderr()).toContain('--endpoint pay is an old name for --announce pay: use that');
     await scene.reader.until('/discovery/endpoints/pay/_/orders:0', (seen) => seen?.version === 1);
     await scene.reader.until('/discovery/endpoints/pay/visa/orders:0', (seen) => seen?.version === 1);
     for (const name of ['pay', 'pay:visa']) {
