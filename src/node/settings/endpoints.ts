@@ -8,23 +8,22 @@ const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
 const MAX_ENDPOINTS = 100;
 
 /**
- * The endpoints to announce, without duplicates. Flags take the place of the names in the variable.
+ * The endpoints to announce: those of the flags, else those of the variable. One that is named twice is
+ * announced once.
  *
- * @throws {ConfigError} for a name that cannot be announced, and for too many
+ * @throws {ConfigError} when a name or a key cannot be a znode's, or there are too many
  */
 export function readEndpoints(sources: SettingSources): readonly AnnouncedEndpoint[] {
   if (sources.announces === false) return [];
   const given = findAll(sources, 'announce');
   const flags = given.filter(({ flag }) => flag);
-  const listed = given.flatMap(({ text, ...rest }) =>
-    text.split(',').map((each) => ({ ...rest, text: each.trim() })),
-  );
-  const names = flags.length > 0 ? flags : listed;
+  const names = flags.length > 0 ? flags : given.flatMap(listed);
   const excess = names[MAX_ENDPOINTS];
   if (excess) refuse(excess, `at most ${MAX_ENDPOINTS} endpoints`);
-  const endpoints = names.map(parseEndpointName);
-  return [...new Map(endpoints.map((each) => [JSON.stringify(each), each])).values()];
+  return [...new Map(names.map(parseEndpointName).map((each) => [JSON.stringify(each), each])).values()];
 }
+
+const listed = (given: Given) => given.text.split(',').map((text) => ({ ...given, text: text.trim() }));
 
 /**
  * The name of an endpoint, and its key after the first colon.

@@ -1,10 +1,11 @@
+import { ConfigError } from '../../core/base/errors.js';
 import { MAX_SHARDS } from '../../core/lease/model/cluster-config.js';
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../../core/lease/model/lease-state.js';
 import { DEFAULT_STORE } from '../../core/store/default-store.js';
 import { parseEtcdAuth } from '../../core/store/etcd/etcd-access.js';
 import { checkStore, parseStoreUrl, STORES } from '../../core/store/store-url.js';
 import type { Setting } from './setting.js';
-import { checked, checkServerUrl, choice, duration, integer, parsed, text } from './values.js';
+import { checked, choice, duration, integer, parsed, text } from './values.js';
 
 /** The settings of leases. */
 export const LEASE_SETTINGS = {
@@ -168,3 +169,10 @@ export const STORE_SETTINGS = {
     sentence: 'a user of the etcd cluster: USER:PASSWORD',
   },
 } satisfies Readonly<Record<string, Setting>>;
+
+/** @throws {ConfigError} */
+function checkServerUrl(given: string, label: string): void {
+  const url = /^https?:\/\//i.test(given) && URL.canParse(given) ? new URL(given) : undefined;
+  if (url === undefined || url.hostname.includes(','))
+    throw new ConfigError(label, given, 'an http or https URL such as http://127.0.0.1:9000');
+}

@@ -166,10 +166,3 @@ export function parsed<T>(argument: string, parse: (text: string, label: string)
 export function checkPath(given: string, label: string): void {
   if (given === '' || given.includes('\0')) throw new ConfigError(label, given, 'the path of a file');
 }
-
-/** @throws {ConfigError} when the text is no URL of an HTTP server */
-export function checkServerUrl(given: string, label: string): void {
-  const { protocol = '', hostname = '' } = URL.canParse(given) ? new URL(given) : {};
-  if (!/^https?:$/.test(protocol) || !given.includes('://') || hostname.includes(','))
-    throw new ConfigError(label, given, 'an http or https URL such as http://127.0.0.1:9000');
-}

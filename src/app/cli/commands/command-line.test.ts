@@ -232,11 +232,6 @@ describe('the command line', () => {
       /others get it when the holder's session has ended\..* Add --force to do it/,
     ],
     [
-      'status with an endpoint to announce',
-      ['status', '--endpoint', 'pay'],
-      /--endpoint: expected an http or https URL such as/,
-    ],
-    [
       'a payload that is not JSON',
       ['run', '--zookeeper', 'zk', '--service', 'a', '--payload', '{', '--', 'true'],
       /--payload: expected a JSON object/,
