@@ -1,8 +1,5 @@
 import { ConfigError } from '../../core/base/errors.js';
 
-/** A bound in milliseconds, and the words for it. */
-type Bound = readonly [ms: number, words: string];
-
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
 /**
@@ -16,27 +13,7 @@ export function parseInteger(text: string, label: string, min: number, max: numb
   return value;
 }
 
-/**
- * A time such as `500ms`, `15s` or `1h`, in milliseconds.
- * @throws {ConfigError} naming the setting `label` for anything else
- */
-export function parseDuration(
-  text: string,
-  label: string,
-  bounds: { readonly least?: Bound; readonly most: Bound },
-): number {
-  const [, digits, unit = ''] = /^(\d{1,12})(ms|s|m|h)$/.exec(text) ?? [];
-  const factor = UNITS[unit];
-  if (digits === undefined || factor === undefined)
-    throw new ConfigError(label, text, 'a time such as 500ms, 15s, 2m or 1h');
-  const ms = Number(digits) * factor;
-  const { least, most } = bounds;
-  if (least && ms < least[0]) throw new ConfigError(label, text, least[1]);
-  if (ms > most[0]) throw new ConfigError(label, text, most[1]);
-  return ms;
-}
-
-/** Milliseconds as {@link parseDuration} reads them, in the greatest unit that divides them. */
+/** Milliseconds as a setting has them, in the greatest unit that divides them. */
 function durationText(ms: number): string {
   const [unit, factor] = Object.entries(UNITS).findLast(([, each]) => ms % each === 0) ?? ['ms', 1];
   return `${ms / factor}${unit}`;
@@ -70,6 +47,7 @@ interface DurationBounds {
   readonly open?: boolean;
 }
 
+/** A time such as `500ms`, `15s` or `1h`, in milliseconds. */
 export function duration({
   min = 0,
   minWhy,
@@ -80,14 +58,17 @@ export function duration({
   const because = (why: string | undefined) => (why === undefined ? '' : ` (${why})`);
   // The bounds are settings too, and zero often has a special meaning.
   const atLeast = min === 1 ? 'more than 0s' : `at least ${durationText(min)}`;
-  const bounds = {
-    least: [min, `${atLeast}${because(minWhy)}`],
-    most: [max, `at most ${durationText(max)}${because(maxWhy)}`],
-  } as const;
   return {
     argument: 'time',
     range: min > 1 ? `${durationText(min)} to ${durationText(max)}` : `up to ${durationText(max)}`,
-    parse: (text, label) => parseDuration(text, label, bounds),
+    parse: (text, label) => {
+      const [, digits, unit = ''] = /^(\d{1,12})(ms|s|m|h)$/.exec(text) ?? [];
+      if (digits === undefined) throw new ConfigError(label, text, 'a time such as 500ms, 15s, 2m or 1h');
+      const ms = Number(digits) * (UNITS[unit] ?? 1);
+      if (ms < min) throw new ConfigError(label, text, `${atLeast}${because(minWhy)}`);
+      if (ms > max) throw new ConfigError(label, text, `at most ${durationText(max)}${because(maxWhy)}`);
+      return ms;
+    },
     check: (value, label) => {
       if (typeof value === 'number' && value >= min && (open || value <= max)) return;
       throw new ConfigError(

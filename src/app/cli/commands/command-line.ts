@@ -51,21 +51,30 @@ export async function runCommandLine(
   const split = named?.runs ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
 
-  // Where the -- is missing, every complaint says where the command goes.
-  const hint =
-    named?.runs && childCommand === undefined
-      ? `; the command to run goes after --, as in "nodelease ${named.examples[0]}"`
-      : '';
-  const complain = (text: string): never => {
-    throw new UsageError(text + hint);
+  /** Has commander throw instead of ending the process, and leave it to us what is said of a mistake. */
+  const settle = (command: Command) => {
+    const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
+    command
+      .exitOverride((error) => {
+        called = command;
+        throw error;
+      })
+      .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
+      .configureOutput({
+        getOutHelpWidth: width,
+        getErrHelpWidth: width,
+        writeOut: io.stdout,
+        writeErr: io.stderr,
+        outputError: () => undefined,
+      });
   };
-  settleOutput(program, io, own, complain);
+  settle(program);
   const made = new Map([['', program]]);
   const make = (name: string, description = GROUPS[name] ?? ''): Command => {
     const words = name.split(' ');
     const group = words.slice(0, -1).join(' ');
     const command = new Command(words.at(-1)).description(description).allowExcessArguments(false);
-    settleOutput(command, io, own, complain);
+    settle(command);
     (made.get(group) ?? make(group)).addCommand(command);
     made.set(name, command);
     return command;
@@ -83,7 +92,6 @@ export async function runCommandLine(
       );
     command.action(async () => {
       called = command;
-      checkOwnOptions(command, row);
       // A row that needs ZooKeeper gets settings with it.
       const settings = settingsOf(command, row, io) as WithZooKeeper;
       const act = await row.load();
@@ -99,7 +107,16 @@ export async function runCommandLine(
     await program.parseAsync([...own], { from: 'user' });
     return exitCode;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return ExitCode.ok;
+      const problem = called && mistakeIn(called, error.code, own);
+      const hint =
+        named?.runs && childCommand === undefined
+          ? `; the command to run goes after --, as in "nodelease ${named.examples[0]}"`
+          : '';
+      if (problem !== undefined) io.stderr(`nodelease: ${problem}${hint}\n`);
+      return ExitCode.usage;
+    }
     if (!(error instanceof UsageError || error instanceof ConfigError)) throw error;
     // Below the command line a setting has its name, without dashes.
     const flag = 'setting' in error && `--${error.setting}`;
@@ -111,47 +128,13 @@ export async function runCommandLine(
   }
 }
 
-/** @throws {ConfigError} for the value of an option of the command itself that is no plain text */
-function checkOwnOptions(command: Command, { options = [] }: CommandRow): void {
-  for (const [text, , more] of options) {
-    const option = new Option(text);
-    const values: unknown[] = [command.getOptionValue(option.attributeName())].flat();
-    for (const value of more?.verbatim ? [] : values)
-      if (typeof value === 'string') checkPlain(value, option.long ?? text);
-  }
-}
-
-/** Makes commander throw instead of ending the process, and leave it to us what is said of a mistake. */
-function settleOutput(
-  command: Command,
-  io: Io,
-  words: readonly string[],
-  complain: (text: string) => never,
-): void {
-  const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
-  command
-    .exitOverride((error) => {
-      const text = complaint(error.code, command, words);
-      if (text !== undefined) complain(text);
-      throw error;
-    })
-    .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
-    .configureOutput({
-      getOutHelpWidth: width,
-      getErrHelpWidth: width,
-      writeOut: io.stdout,
-      writeErr: io.stderr,
-      outputError: () => undefined,
-    });
-}
-
 /**
  * What is wrong, by the code of commander's error; undefined for its other ends, such as that of the help. An
  * option's value may be a secret in any form, and is not shown.
  *
  * @param words what was typed
  */
-function complaint(code: string, command: Command, words: readonly string[]): string | undefined {
+function mistakeIn(command: Command, code: string, words: readonly string[]): string | undefined {
   const { args, commands, options, registeredArguments } = command;
   switch (code) {
     case 'commander.unknownOption': {
@@ -189,7 +172,7 @@ function complaint(code: string, command: Command, words: readonly string[]): st
 
 function addOption(
   command: Command,
-  [flags, help, { default: standard, repeatable, group }]: GroupedOption,
+  [flags, help, { default: standard, repeatable, group, verbatim }]: GroupedOption,
 ): void {
   const option = new Option(flags, help);
   if (group !== undefined) option.helpGroup(`${group}:`);
@@ -200,6 +183,8 @@ function addOption(
       const [next = ''] = value.split('=', 1);
       if (command.options.some(({ short, long }) => [short, long].includes(next)))
         throw new UsageError(`${option.long} needs a value, and is followed by ${next}`);
+      // The settings are checked as such.
+      if (group === undefined && !verbatim) checkPlain(value, option.long ?? flags);
       return repeatable ? [...(Array.isArray(earlier) ? earlier : []), value] : value;
     });
   command.addOption(option);
