@@ -19,7 +19,7 @@ const SECRET_FIELDS = [
 ];
 
 /** The paths of secret fields in what is logged: at its top, and two levels below. */
-export const SECRET_PATHS: readonly string[] = SECRET_FIELDS.flatMap((name) => [
+const SECRET_PATHS: readonly string[] = SECRET_FIELDS.flatMap((name) => [
   `["${name}"]`,
   `*["${name}"]`,
   `*.*["${name}"]`,
