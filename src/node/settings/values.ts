@@ -1,3 +1,4 @@
+import { checkArguments, whole } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
@@ -85,10 +86,7 @@ export function integer(min: number, max: number): SettingKind<number> {
     argument: 'n',
     range: `${min} to ${max}`,
     parse: (text, label) => parseInteger(text, label, min, max),
-    check: (value, label) => {
-      if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return;
-      throw new ConfigError(label, value, `a whole number from ${min} to ${max}`);
-    },
+    check: (value, label) => checkArguments({ [label]: value }, { [label]: whole(min, max) }),
   };
 }
 
