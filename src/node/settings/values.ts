@@ -14,10 +14,16 @@ export function parseInteger(text: string, label: string, min: number, max: numb
   return value;
 }
 
-/** Milliseconds as a setting has them, in the greatest unit that divides them. */
-function durationText(ms: number): string {
-  const [unit, factor] = Object.entries(UNITS).findLast(([, each]) => ms % each === 0) ?? ['ms', 1];
-  return `${ms / factor}${unit}`;
+/** A setting in milliseconds, exactly, as its user would write it: `15s`, `1.5s`, `90s`, `2h`. */
+export function formatSetting(ms: number): string {
+  if (ms >= 1_000) {
+    const hours = ms / 3_600_000;
+    if (Number.isInteger(hours)) return `${hours}h`;
+    const minutes = ms / 60_000;
+    if (Number.isInteger(minutes) && minutes > 1) return `${minutes}m`;
+    return `${ms / 1_000}s`;
+  }
+  return ms === 0 ? '0s' : `${ms}ms`;
 }
 
 /** What the values of a setting are. */
@@ -58,16 +64,16 @@ export function duration({
 }: DurationBounds): SettingKind<number> {
   const because = (why: string | undefined) => (why === undefined ? '' : ` (${why})`);
   // The bounds are settings too, and zero often has a special meaning.
-  const atLeast = min === 1 ? 'more than 0s' : `at least ${durationText(min)}`;
+  const atLeast = min === 1 ? 'more than 0s' : `at least ${formatSetting(min)}`;
   return {
     argument: 'time',
-    range: min > 1 ? `${durationText(min)} to ${durationText(max)}` : `up to ${durationText(max)}`,
+    range: min > 1 ? `${formatSetting(min)} to ${formatSetting(max)}` : `up to ${formatSetting(max)}`,
     parse: (text, label) => {
       const [, digits, unit = ''] = /^(\d{1,12})(ms|s|m|h)$/.exec(text) ?? [];
       if (digits === undefined) throw new ConfigError(label, text, 'a time such as 500ms, 15s, 2m or 1h');
       const ms = Number(digits) * (UNITS[unit] ?? 1);
       if (ms < min) throw new ConfigError(label, text, `${atLeast}${because(minWhy)}`);
-      if (ms > max) throw new ConfigError(label, text, `at most ${durationText(max)}${because(maxWhy)}`);
+      if (ms > max) throw new ConfigError(label, text, `at most ${formatSetting(max)}${because(maxWhy)}`);
       return ms;
     },
     check: (value, label) => {
