@@ -17,7 +17,7 @@ export function connectionFailure(
   endpoint: string | undefined,
   { unknownHost, always = '' }: { readonly unknownHost?: string; readonly always?: string } = {},
 ): StoreError {
-  const where = endpoint === undefined ? '' : `\`endpoint\` ${endpoint}: `;
+  const where = endpoint === undefined ? '' : `endpoint ${endpoint}: `;
   const causes = networkErrors(error);
   const failed = failing(causes[0] ?? error);
   const codes = causes.map((cause) => textOf(cause, 'code') ?? '');

@@ -137,7 +137,7 @@ const ETCD_SUCH_AS = 'etcd://HOST:2379[,HOST:2379]…/prefix';
 
 function parseEtcd(scheme: string, text: string, fail: Fail): EtcdStoreUrl {
   if (text.split('/', 1)[0]?.includes('@'))
-    fail(`no user and password in the URL, but in NODELEASE_ETCD_AUTH or \`etcd.auth\`: ${ETCD_SUCH_AS}`);
+    fail(`no user and password in the URL, but in NODELEASE_ETCD_AUTH or etcd.auth: ${ETCD_SUCH_AS}`);
   if (text.includes('://')) fail(`${scheme}:// once, in front of the first server, in ${ETCD_SUCH_AS}`);
   const list = splitServers(text, 'prefix');
   if (typeof list === 'string') return fail(`${ETCD_SUCH_AS} (${list})`);

@@ -240,7 +240,7 @@ async function leaseFrom(
 async function stickyKey({ sticky, dataDir, random }: HoldOptions): Promise<string | undefined> {
   if (sticky !== STICKY_FILE) return sticky;
   if (dataDir === undefined)
-    throw new ConfigError('sticky', sticky, 'a data directory with it, which has the key: `dataDir.root`');
+    throw new ConfigError('sticky', sticky, 'a data directory with it, which has the key');
   const { stickyKeyAt } = await import('../../core/data-dir/claim-root.js');
   return stickyKeyAt(dataDir.root, random);
 }

@@ -1,5 +1,5 @@
 import type { SettingValue } from './settings-table.js';
-import { find, read, readOrDefault, refuse, refuseFlags, type SettingSources } from './sources.js';
+import { find, read, readOrDefault, refuse, type SettingSources } from './sources.js';
 
 /** The configuration of a command in ZooKeeper. */
 export interface CommandConfigSettings {
@@ -20,14 +20,7 @@ export interface CommandConfigSettings {
 export function readCommandConfig(sources: SettingSources): CommandConfigSettings | undefined {
   const given = find(sources, 'config');
   const name = read(sources, 'config');
-  if (given === undefined || name === undefined) {
-    refuseFlags(
-      sources,
-      ({ needs }) => needs === 'config',
-      '--config APP with it (it is about the configuration of the command)',
-    );
-    return undefined;
-  }
+  if (given === undefined || name === undefined) return undefined;
   // A variable too: without a word, the command would run without its configuration.
   if (find(sources, 'zookeeper') === undefined)
     refuse(given, '--zookeeper with it, with the servers that have it');

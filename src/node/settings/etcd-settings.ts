@@ -1,7 +1,7 @@
 import type { EtcdAccess } from '../../core/store/etcd/etcd-access.js';
 import type { StoreUrl } from '../../core/store/store-url.js';
-import { find, firstFlag, read, refuse, type SettingSources } from './sources.js';
-import { readTlsFiles } from './tls-files.js';
+import { firstFlag, read, refuse, type SettingSources } from './sources.js';
+import { readTlsFiles, tlsFile } from './tls-files.js';
 
 /**
  * How to get into the etcd cluster; undefined where the store is another one.
@@ -14,11 +14,9 @@ export function readEtcd(sources: SettingSources, store: StoreUrl): EtcdAccess |
     if (useless) refuse({ ...useless, text: '…' }, 'a store of etcd:// or etcds:// with it');
     return undefined;
   }
-  const given = (part: 'ca' | 'cert' | 'key') => find(sources, `etcd-${part}`);
   const auth = read(sources, 'etcd-auth');
-  if (store.url.startsWith('etcds:')) return { auth, ...readTlsFiles(given, '--etcd-') };
-  // Variables too: without a word, what is meant to be encrypted would not be.
-  const useless = given('ca') ?? given('cert') ?? given('key');
+  if (store.url.startsWith('etcds:')) return { auth, ...readTlsFiles(sources, 'etcd') };
+  const useless = tlsFile(sources, 'etcd');
   if (useless) refuse(useless, 'a store of etcds:// with it (nothing is encrypted without)');
   return { auth };
 }

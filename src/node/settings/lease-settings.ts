@@ -149,6 +149,7 @@ export const STORE_SETTINGS = {
     kind: checked('url', checkServerUrl),
     default: 'the cloud of the store',
     option: 'endpoint',
+    storeOnly: true,
     sentence:
       'the server of an S3-compatible store, another cloud of Azure or an emulator: http(s)://HOST:PORT',
   },

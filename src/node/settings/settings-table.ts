@@ -119,14 +119,6 @@ export function environmentName(name: SettingName): string {
   return `NODELEASE_${name.toUpperCase().replaceAll('-', '_')}`;
 }
 
-/** A message of the library, for the command line: an option in backticks, as `etcd.auth`, is named as its flag. */
-export function withFlags(message: string): string {
-  return message.replace(/`([a-z.]+)`/gi, (quoted, option) => {
-    const setting = SETTINGS.find((each) => each.option === option);
-    return setting === undefined ? quoted : `--${setting.name}`;
-  });
-}
-
 /** Where options are: those of `acquire()` itself, or those of one of its options. */
 type Place = '' | 'zookeeper.' | 'etcd.' | 'dataDir.';
 

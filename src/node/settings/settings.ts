@@ -9,16 +9,7 @@ import type { DataDirSettings } from './data-dir-settings.js';
 import { readEtcd } from './etcd-settings.js';
 import { isLoopback } from './listen-address.js';
 import type { SettingName, SettingValue } from './settings-table.js';
-import {
-  find,
-  firstFlag,
-  type Given,
-  read,
-  readOrDefault,
-  refuse,
-  refuseFlags,
-  type SettingSources,
-} from './sources.js';
+import { find, firstFlag, type Given, read, readOrDefault, refuse, type SettingSources } from './sources.js';
 import { parseInteger } from './values.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
@@ -129,11 +120,10 @@ export function readSettings(sources: SettingSources): Settings {
   };
   checkGrace(sources, settings);
   checkNodeId(sources, settings);
-  if (settings.sticky === undefined)
-    refuseFlags(sources, ({ needs }) => needs === 'sticky', '--sticky KEY with it');
+  checkNeeds(sources);
   if (server && !takesEndpoint(store) && (server.flag || !find(sources, 'store')?.flag))
     refuse(server, `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`);
-  checkProvider(sources, settings, server);
+  checkProvider(sources, settings);
   return settings;
 }
 
@@ -145,6 +135,25 @@ function checkNoneEmpty({ env }: SettingSources): void {
   const empty = Object.keys(env).find((name) => name.startsWith('NODELEASE_') && env[name] === '');
   if (empty !== undefined)
     throw new ConfigError(empty, '', 'a value (for the default, do not set the variable)');
+}
+
+/** What is asked for with a setting that is of no use alone. Other reads see to ZooKeeper and its TLS. */
+const NEEDED = {
+  'data-dir': '--data-dir ROOT with it',
+  shards: '--shards N with it',
+  sticky: '--sticky KEY with it',
+  config: '--config APP with it (it is about the configuration of the command)',
+  service: '--service with it (it is about an instance of a service)',
+  check: '--check with it',
+} as const;
+
+function checkNeeds(sources: SettingSources): void {
+  for (const [needed, expected] of Object.entries(NEEDED)) {
+    // Of a command that announces nothing, --service-base-path is another setting.
+    if (needed === 'service' && sources.announces === false) continue;
+    const useless = firstFlag(sources, ({ needs }) => needs === needed);
+    if (useless && !find(sources, needed as keyof typeof NEEDED)) refuse(useless, expected);
+  }
 }
 
 function checkGrace(
@@ -173,17 +182,12 @@ function checkNodeId(sources: SettingSources, { nodeId, nodes }: Settings): void
 }
 
 /** `--provider zookeeper` needs ZooKeeper, and nothing that is about leases in a store. */
-function checkProvider(
-  sources: SettingSources,
-  { provider, zookeeper }: Settings,
-  server: Given | undefined,
-): void {
+function checkProvider(sources: SettingSources, { provider, zookeeper }: Settings): void {
   const given = find(sources, 'provider');
   if (given === undefined || provider === 'store') return;
   if (zookeeper === undefined)
     refuse(given, '--zookeeper with it, with the servers that give out the node ids');
-  const useless =
-    firstFlag(sources, ({ storeOnly }) => storeOnly === true) ?? (server?.flag ? server : undefined);
+  const useless = firstFlag(sources, ({ storeOnly }) => storeOnly === true);
   if (useless) refuse(useless, `no ${given.label} zookeeper with it (it is about leases in a store)`);
   // One of the two would be taken without a word, and a fixed id may be the one that ZooKeeper gives to
   // another task.
@@ -198,10 +202,7 @@ function checkProvider(
 function readDataDir(sources: SettingSources): DataDirSettings | undefined {
   const given = find(sources, 'data-dir');
   const root = read(sources, 'data-dir');
-  if (given === undefined || root === undefined) {
-    refuseFlags(sources, ({ needs }) => needs === 'data-dir', '--data-dir ROOT with it');
-    return undefined;
-  }
+  if (given === undefined || root === undefined) return undefined;
   const fixed = find(sources, 'node-id');
   if (fixed) refuse(given, `no ${fixed.label} with it (a fixed id has no versions)`);
   return {
@@ -217,10 +218,7 @@ function readDataDir(sources: SettingSources): DataDirSettings | undefined {
 function readShards(sources: SettingSources): ShardSettings | undefined {
   const given = find(sources, 'shards');
   const count = read(sources, 'shards');
-  if (given === undefined || count === undefined) {
-    refuseFlags(sources, ({ needs }) => needs === 'shards', '--shards N with it');
-    return undefined;
-  }
+  if (given === undefined || count === undefined) return undefined;
   if (find(sources, 'node-id') || readOrDefault(sources, 'provider') === 'zookeeper')
     refuse(
       given,

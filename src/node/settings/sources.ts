@@ -117,13 +117,3 @@ export function refuse(
 ): never {
   throw new ConfigError(label, text, expected);
 }
-
-/** Refuses the first of some useless settings that is given as a flag. @throws {ConfigError} */
-export function refuseFlags(
-  sources: SettingSources,
-  isUseless: (setting: NamedSetting) => boolean,
-  expected: string,
-): void {
-  const useless = firstFlag(sources, isUseless);
-  if (useless) refuse(useless, expected);
-}

@@ -1,18 +1,18 @@
 import { readFileSync, statSync } from 'node:fs';
 import { ConfigError } from '../../core/base/errors.js';
 import { codeOf, Damage, kindOf } from '../../core/base/files.js';
-import { type GivenTls, prepareTlsFiles, type TlsFiles } from '../../core/base/tls.js';
+import { prepareTlsFiles, type TlsFiles } from '../../core/base/tls.js';
+import { find, type Given, type SettingSources } from './sources.js';
 
 /** More bytes than all CAs that an operating system trusts have. */
 const MAX_PEM = 2 ** 20;
 
 /**
  * The contents of the files that settings name, checked.
- *
- * @param prefix what comes before `ca`, `cert` and `key` in the names of the settings
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
-export function readTlsFiles(given: GivenTls, prefix: string): TlsFiles {
+export function readTlsFiles(sources: SettingSources, server: 'etcd' | 'zookeeper'): TlsFiles {
+  const given = (part: keyof TlsFiles) => find(sources, `${server}-${part}`);
   const contents = (part: keyof TlsFiles) => {
     const { label = '', text } = given(part) ?? {};
     if (text === undefined) return undefined;
@@ -28,6 +28,15 @@ export function readTlsFiles(given: GivenTls, prefix: string): TlsFiles {
     }
   };
   const files = { ca: contents('ca'), cert: contents('cert'), key: contents('key') };
-  prepareTlsFiles(files, prefix, given);
+  prepareTlsFiles(files, `--${server}-`, given);
   return files;
+}
+
+/**
+ * The first of these settings that is given, for a connection without TLS. As a variable too: without a word,
+ * what is meant to be encrypted would not be.
+ */
+export function tlsFile(sources: SettingSources, server: 'etcd' | 'zookeeper'): Given | undefined {
+  const given = (['ca', 'cert', 'key'] as const).map((part) => find(sources, `${server}-${part}`));
+  return given.find((each) => each !== undefined);
 }

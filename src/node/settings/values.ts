@@ -1,7 +1,5 @@
+import { checkArguments, whole } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-
-/** A bound in milliseconds, and the words for it. */
-type Bound = readonly [ms: number, words: string];
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
@@ -16,30 +14,16 @@ export function parseInteger(text: string, label: string, min: number, max: numb
   return value;
 }
 
-/**
- * A time such as `500ms`, `15s` or `1h`, in milliseconds.
- * @throws {ConfigError} naming the setting `label` for anything else
- */
-export function parseDuration(
-  text: string,
-  label: string,
-  bounds: { readonly least?: Bound; readonly most: Bound },
-): number {
-  const [, digits, unit = ''] = /^(\d{1,12})(ms|s|m|h)$/.exec(text) ?? [];
-  const factor = UNITS[unit];
-  if (digits === undefined || factor === undefined)
-    throw new ConfigError(label, text, 'a time such as 500ms, 15s, 2m or 1h');
-  const ms = Number(digits) * factor;
-  const { least, most } = bounds;
-  if (least && ms < least[0]) throw new ConfigError(label, text, least[1]);
-  if (ms > most[0]) throw new ConfigError(label, text, most[1]);
-  return ms;
-}
-
-/** Milliseconds as {@link parseDuration} reads them, in the greatest unit that divides them. */
-function durationText(ms: number): string {
-  const [unit, factor] = Object.entries(UNITS).findLast(([, each]) => ms % each === 0) ?? ['ms', 1];
-  return `${ms / factor}${unit}`;
+/** A setting in milliseconds, exactly, as its user would write it: `15s`, `1.5s`, `90s`, `2h`. */
+export function formatSetting(ms: number): string {
+  if (ms >= 1_000) {
+    const hours = ms / 3_600_000;
+    if (Number.isInteger(hours)) return `${hours}h`;
+    const minutes = ms / 60_000;
+    if (Number.isInteger(minutes) && minutes > 1) return `${minutes}m`;
+    return `${ms / 1_000}s`;
+  }
+  return ms === 0 ? '0s' : `${ms}ms`;
 }
 
 /** What the values of a setting are. */
@@ -70,6 +54,7 @@ interface DurationBounds {
   readonly open?: boolean;
 }
 
+/** A time such as `500ms`, `15s` or `1h`, in milliseconds. */
 export function duration({
   min = 0,
   minWhy,
@@ -79,15 +64,18 @@ export function duration({
 }: DurationBounds): SettingKind<number> {
   const because = (why: string | undefined) => (why === undefined ? '' : ` (${why})`);
   // The bounds are settings too, and zero often has a special meaning.
-  const atLeast = min === 1 ? 'more than 0s' : `at least ${durationText(min)}`;
-  const bounds = {
-    least: [min, `${atLeast}${because(minWhy)}`],
-    most: [max, `at most ${durationText(max)}${because(maxWhy)}`],
-  } as const;
+  const atLeast = min === 1 ? 'more than 0s' : `at least ${formatSetting(min)}`;
   return {
     argument: 'time',
-    range: min > 1 ? `${durationText(min)} to ${durationText(max)}` : `up to ${durationText(max)}`,
-    parse: (text, label) => parseDuration(text, label, bounds),
+    range: min > 1 ? `${formatSetting(min)} to ${formatSetting(max)}` : `up to ${formatSetting(max)}`,
+    parse: (text, label) => {
+      const [, digits, unit = ''] = /^(\d{1,12})(ms|s|m|h)$/.exec(text) ?? [];
+      if (digits === undefined) throw new ConfigError(label, text, 'a time such as 500ms, 15s, 2m or 1h');
+      const ms = Number(digits) * (UNITS[unit] ?? 1);
+      if (ms < min) throw new ConfigError(label, text, `${atLeast}${because(minWhy)}`);
+      if (ms > max) throw new ConfigError(label, text, `at most ${formatSetting(max)}${because(maxWhy)}`);
+      return ms;
+    },
     check: (value, label) => {
       if (typeof value === 'number' && value >= min && (open || value <= max)) return;
       throw new ConfigError(
@@ -104,10 +92,7 @@ export function integer(min: number, max: number): SettingKind<number> {
     argument: 'n',
     range: `${min} to ${max}`,
     parse: (text, label) => parseInteger(text, label, min, max),
-    check: (value, label) => {
-      if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return;
-      throw new ConfigError(label, value, `a whole number from ${min} to ${max}`);
-    },
+    check: (value, label) => checkArguments({ [label]: value }, { [label]: whole(min, max) }),
   };
 }
 

@@ -6,17 +6,8 @@ import { shortened } from '../../zookeeper/services/shortened.js';
 import { readEndpoints } from './endpoints.js';
 import type { CheckTarget } from './listen-address.js';
 import { type NamedSetting, SETTINGS } from './settings-table.js';
-import {
-  find,
-  firstFlag,
-  type Given,
-  read,
-  readOrDefault,
-  refuse,
-  refuseFlags,
-  type SettingSources,
-} from './sources.js';
-import { readTlsFiles } from './tls-files.js';
+import { find, firstFlag, type Given, read, readOrDefault, refuse, type SettingSources } from './sources.js';
+import { readTlsFiles, tlsFile } from './tls-files.js';
 
 /** How to reach ZooKeeper, and what to announce there: no endpoint twice. */
 export interface ZooKeeperSettings extends Announcement {
@@ -78,14 +69,11 @@ export function readZooKeeper(sources: SettingSources): ZooKeeperSettings | unde
 }
 
 function readTls(sources: SettingSources): ZooKeeperTls | undefined {
-  const given = (part: keyof ZooKeeperTls) => find(sources, `zookeeper-${part}`);
-  if (!read(sources, 'zookeeper-tls')) {
-    // Variables too: without a word, what is meant to be encrypted would not be.
-    const useless = given('ca') ?? given('cert') ?? given('key') ?? given('servername');
-    if (useless) refuse(useless, '--zookeeper-tls with it (nothing is encrypted without)');
-    return undefined;
-  }
-  return { ...readTlsFiles(given, '--zookeeper-'), servername: read(sources, 'zookeeper-servername') };
+  if (read(sources, 'zookeeper-tls'))
+    return { ...readTlsFiles(sources, 'zookeeper'), servername: read(sources, 'zookeeper-servername') };
+  const useless = tlsFile(sources, 'zookeeper') ?? find(sources, 'zookeeper-servername');
+  if (useless) refuse(useless, '--zookeeper-tls with it (nothing is encrypted without)');
+  return undefined;
 }
 
 function checkNothingToAnnounce(sources: SettingSources): void {
@@ -107,20 +95,9 @@ function readAnnouncing(sources: SettingSources) {
   const endpoints = readEndpoints(sources);
   if (sources.announces !== false) {
     if (service !== undefined) checkInstance(sources);
-    else
-      refuseFlags(
-        sources,
-        ({ needs }) => needs === 'service',
-        '--service with it (it is about an instance of a service)',
-      );
-    if (service === undefined && endpoints.length === 0) {
-      const isCheck = ({ name, needs }: NamedSetting) => name === 'check' || needs === 'check';
-      refuseFlags(
-        sources,
-        isCheck,
-        '--service or --announce NAME with it (it decides when these are announced)',
-      );
-    }
+    const useless = firstFlag(sources, ({ name, needs }) => name === 'check' || needs === 'check');
+    if (useless && service === undefined && endpoints.length === 0)
+      refuse(useless, '--service or --announce NAME with it (it decides when these are announced)');
   }
   const payloadType = read(sources, 'payload-type');
   const spring = find(sources, 'payload-type');
@@ -142,7 +119,6 @@ function readAnnouncing(sources: SettingSources) {
 
 function readCheck(sources: SettingSources): CheckSettings | undefined {
   const target = read(sources, 'check');
-  if (target === undefined) refuseFlags(sources, ({ needs }) => needs === 'check', '--check with it');
   const intervalMs = readOrDefault(sources, 'check-interval');
   const threshold = readOrDefault(sources, 'check-threshold');
   return target && { target, intervalMs, threshold };

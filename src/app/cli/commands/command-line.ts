@@ -1,10 +1,11 @@
 import { Command, CommanderError, Option } from 'commander';
 import { ConfigError } from '../../../core/base/errors.js';
+import { nearest } from '../../../core/base/option-check.js';
 import { checkPlain } from '../../../core/base/plain-text.js';
 import { withoutSecrets } from '../../../core/base/redaction.js';
 import { whyNoDefaultStore } from '../../../core/store/default-store.js';
 import { readSettings, type Settings } from '../../../node/settings/settings.js';
-import { environmentName, withFlags } from '../../../node/settings/settings-table.js';
+import { environmentName } from '../../../node/settings/settings-table.js';
 import { unknownVariables } from '../../../node/settings/unknown-variables.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import type { WithZooKeeper } from '../kit/call.js';
@@ -29,10 +30,10 @@ export async function runCommandLine(
   surroundings: Io,
   version: string,
 ): Promise<number> {
-  // Complaints may quote what was given, those of the command line's parser too.
+  // Complaints may quote what was given.
   const io: Io = {
     ...surroundings,
-    stderr: (text) => surroundings.stderr(withFlags(withoutSecrets(text))),
+    stderr: (text) => surroundings.stderr(withoutSecrets(text)),
     onWarning: (listener) => {
       surroundings.onWarning(listener);
       for (const problem of unknownVariables(surroundings.env)) listener(new Error(problem));
@@ -44,19 +45,36 @@ export async function runCommandLine(
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
     .version(version)
     .addHelpText('after', examplesText('Examples', ['demo', 'run -- node server.js']));
-  settleOutput(program, io);
 
   const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => args[at] === word));
   // Split by hand: all words after the first -- are the child's.
   const split = named?.runs ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
 
+  /** Has commander throw instead of ending the process, and leave it to us what is said of a mistake. */
+  const settle = (command: Command) => {
+    const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
+    command
+      .exitOverride((error) => {
+        called = command;
+        throw error;
+      })
+      .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
+      .configureOutput({
+        getOutHelpWidth: width,
+        getErrHelpWidth: width,
+        writeOut: io.stdout,
+        writeErr: io.stderr,
+        outputError: () => undefined,
+      });
+  };
+  settle(program);
   const made = new Map([['', program]]);
   const make = (name: string, description = GROUPS[name] ?? ''): Command => {
     const words = name.split(' ');
     const group = words.slice(0, -1).join(' ');
     const command = new Command(words.at(-1)).description(description).allowExcessArguments(false);
-    settleOutput(command, io);
+    settle(command);
     (made.get(group) ?? make(group)).addCommand(command);
     made.set(name, command);
     return command;
@@ -68,16 +86,12 @@ export async function runCommandLine(
     for (const option of optionsOf(row)) addOption(command, option);
     // Before the options, which may fill screens.
     command.summary(row.description).description(`${row.description}\n${examplesOf(row)}`);
-    if (row.runs) {
+    if (row.runs)
       command.usage(
         `[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`,
       );
-      if (childCommand === undefined)
-        settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.examples[0]}"`);
-    }
     command.action(async () => {
       called = command;
-      checkOwnOptions(command, row);
       // A row that needs ZooKeeper gets settings with it.
       const settings = settingsOf(command, row, io) as WithZooKeeper;
       const act = await row.load();
@@ -93,7 +107,16 @@ export async function runCommandLine(
     await program.parseAsync([...own], { from: 'user' });
     return exitCode;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage;
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return ExitCode.ok;
+      const problem = called && mistakeIn(called, error.code, own);
+      const hint =
+        named?.runs && childCommand === undefined
+          ? `; the command to run goes after --, as in "nodelease ${named.examples[0]}"`
+          : '';
+      if (problem !== undefined) io.stderr(`nodelease: ${problem}${hint}\n`);
+      return ExitCode.usage;
+    }
     if (!(error instanceof UsageError || error instanceof ConfigError)) throw error;
     // Below the command line a setting has its name, without dashes.
     const flag = 'setting' in error && `--${error.setting}`;
@@ -105,51 +128,51 @@ export async function runCommandLine(
   }
 }
 
-/** @throws {ConfigError} for the value of an option of the command itself that is no plain text */
-function checkOwnOptions(command: Command, { options = [] }: CommandRow): void {
-  for (const [text, , more] of options) {
-    const option = new Option(text);
-    const values: unknown[] = [command.getOptionValue(option.attributeName())].flat();
-    for (const value of more?.verbatim ? [] : values)
-      if (typeof value === 'string') checkPlain(value, option.long ?? text);
+/**
+ * What is wrong, by the code of commander's error; undefined for its other ends, such as that of the help. An
+ * option's value may be a secret in any form, and is not shown.
+ *
+ * @param words what was typed
+ */
+function mistakeIn(command: Command, code: string, words: readonly string[]): string | undefined {
+  const { args, commands, options, registeredArguments } = command;
+  switch (code) {
+    case 'commander.unknownOption': {
+      const [word = ''] = command.parseOptions([...args]).unknown;
+      const [flag = ''] = word.split('=', 1);
+      const known = command
+        .createHelp()
+        .visibleOptions(command)
+        .map((option) => option.name());
+      const near = nearest(flag.slice('--'.length), known);
+      const order = commands.length > 0 ? ': options follow the command' : '';
+      return `unknown option '${flag}'${near === undefined ? '' : ` (Did you mean --${near}?)`}${order}`;
+    }
+    case 'commander.unknownCommand': {
+      const [name = ''] = args;
+      const near = nearest(
+        name,
+        commands.map((each) => each.name()),
+      );
+      return `unknown command '${name}'${near === undefined ? '' : ` (Did you mean ${near}?)`}`;
+    }
+    case 'commander.optionMissingArgument': {
+      const last = words.at(-1);
+      const option = options.find(({ short, long }) => short === last || long === last);
+      return `${option?.long ?? last} needs a value`;
+    }
+    case 'commander.missingArgument':
+      return `missing required argument '${registeredArguments[args.length]?.name()}'`;
+    case 'commander.excessArguments':
+      return `too many arguments: expected ${registeredArguments.length}, got ${args.length}`;
+    default:
+      return undefined;
   }
-}
-
-/** Makes commander throw instead of ending the process, and complain in one line. */
-function settleOutput(command: Command, io: Io, hint = ''): void {
-  const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
-  command
-    .exitOverride()
-    .showSuggestionAfterError()
-    .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
-    .configureOutput({
-      getOutHelpWidth: width,
-      getErrHelpWidth: width,
-      writeOut: io.stdout,
-      writeErr: io.stderr,
-      outputError: (text, write) => {
-        // A suggestion is on a line by itself, a sentence ends in a full stop: neither suits one line
-        // that may continue.
-        const line = text
-          .replace(/^error: /, '')
-          .trim()
-          .replace(/\s+/g, ' ')
-          .replace(/^option '(?:-\w, )?(--[\w-]+) .*' argument missing$/, '$1 needs a value')
-          .replace(/\.$/, '')
-          // Its value may be a secret in any form.
-          .replace(/^(unknown option '[^'=]*)=.*'/, "$1'")
-          .replace(
-            /^unknown option .*/,
-            command.commands.length > 0 ? '$&: options follow the command' : '$&',
-          );
-        write(`nodelease: ${line}${hint}\n`);
-      },
-    });
 }
 
 function addOption(
   command: Command,
-  [flags, help, { default: standard, repeatable, group }]: GroupedOption,
+  [flags, help, { default: standard, repeatable, group, verbatim }]: GroupedOption,
 ): void {
   const option = new Option(flags, help);
   if (group !== undefined) option.helpGroup(`${group}:`);
@@ -160,6 +183,8 @@ function addOption(
       const [next = ''] = value.split('=', 1);
       if (command.options.some(({ short, long }) => [short, long].includes(next)))
         throw new UsageError(`${option.long} needs a value, and is followed by ${next}`);
+      // The settings are checked as such.
+      if (group === undefined && !verbatim) checkPlain(value, option.long ?? flags);
       return repeatable ? [...(Array.isArray(earlier) ? earlier : []), value] : value;
     });
   command.addOption(option);

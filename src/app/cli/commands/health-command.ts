@@ -7,7 +7,7 @@ import {
   parseListenAddress,
   reachableUrl,
 } from '../../../node/settings/listen-address.js';
-import { parseDuration } from '../../../node/settings/values.js';
+import { duration } from '../../../node/settings/values.js';
 import { ExitCode } from '../exit-codes.js';
 import { answer } from '../kit/answer.js';
 import type { Call } from '../kit/call.js';
@@ -21,6 +21,7 @@ interface HealthOptions {
   readonly timeout?: string;
 }
 
+const TIMEOUT = duration({ min: 1, max: 60_000 });
 const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
 
 /**
@@ -31,10 +32,7 @@ const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
 export async function healthCommand(call: Omit<Call<HealthOptions>, 'settings'>): Promise<number> {
   const { options, io } = call;
   const { live = false, timeout = '2s' } = options;
-  const timeoutMs = parseDuration(timeout, '--timeout', {
-    least: [1, 'at least 1ms'],
-    most: [60_000, 'at most 60s'],
-  });
+  const timeoutMs = TIMEOUT.parse(timeout, '--timeout');
   const url = `${urlOf(options.url, io.env)}/${live ? 'livez' : 'readyz'}`;
   const { ok, text, facts } = await ask(url, timeoutMs, io.clock);
   answer(call, { report: { ok, url, problem: ok ? null : text, ...facts }, lines: [text] });

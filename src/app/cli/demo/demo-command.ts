@@ -7,6 +7,7 @@ import { ConfigError, explain } from '../../../core/base/errors.js';
 import { StoreSession } from '../../../core/lease/session/store-session.js';
 import { FileLeaseStore } from '../../../core/store/file/file-lease-store.js';
 import { ClusterFollower } from '../../../node/monitor/cluster-follower.js';
+import { REQUEST_TIMEOUT_MS } from '../../../node/runtime/opened-store.js';
 import {
   DEFAULT_LISTEN_ADDRESS,
   type ListenAddress,
@@ -22,7 +23,6 @@ import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
 import { DemoView } from './demo-view.js';
 
 const NODES = 3;
-const REQUEST_TIMEOUT_MS = 5_000;
 /** How long a task may take to end, in milliseconds. */
 const STOP_TIMEOUT_MS = 5_000;
 /** How many characters of a task's log are kept. */

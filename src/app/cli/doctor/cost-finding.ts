@@ -1,10 +1,5 @@
-import { ConfigError } from '../../../core/base/errors.js';
 import { CLUSTER_DEFAULTS, type ClusterConfig } from '../../../core/lease/model/cluster-config.js';
-import {
-  monthlyCost,
-  type RequestPrices,
-  S3_STANDARD_PRICES,
-} from '../../../core/lease/session/renewal-cost.js';
+import { monthlyCost, S3_STANDARD_PRICES } from '../../../core/lease/session/renewal-cost.js';
 import type { Settings } from '../../../node/settings/settings.js';
 import { formatSetting } from '../terminal/text.js';
 import { type Finding, finding } from './finding.js';
@@ -13,35 +8,9 @@ import { type Finding, finding } from './finding.js';
  * What the cost is calculated from; of the settings the nodes and the duration are for a cluster that does
  * not exist yet.
  */
-export interface CostTerms
-  extends Pick<Settings, 'nodes' | 'durationMs' | 'settingsIntervalMs' | 'endpoint'> {
-  /** @default those of S3 Standard in us-east-1 */
-  readonly prices?: RequestPrices | undefined;
-}
+export type CostTerms = Pick<Settings, 'nodes' | 'durationMs' | 'settingsIntervalMs' | 'endpoint'>;
 
-const MAX_DOLLARS = 1_000;
 const DAYS_PER_MONTH = 30;
-
-/**
- * The prices that the command line names, with the list price for one that it does not; undefined where it
- * has no price.
- * @throws {ConfigError}
- */
-export function parsePrices(put: string | undefined, get: string | undefined): RequestPrices | undefined {
-  if (put === undefined && get === undefined) return undefined;
-  return {
-    put: parsePrice(put, '--put-price') ?? S3_STANDARD_PRICES.put,
-    get: parsePrice(get, '--get-price') ?? S3_STANDARD_PRICES.get,
-  };
-}
-
-function parsePrice(text: string | undefined, label: string): number | undefined {
-  if (text === undefined) return undefined;
-  const dollars = /^\d{1,9}(\.\d{1,12})?$/.test(text) ? Number(text) : Number.NaN;
-  if (!(dollars <= MAX_DOLLARS))
-    throw new ConfigError(label, text, `dollars per 1,000 requests, such as 0.005, up to ${MAX_DOLLARS}`);
-  return dollars;
-}
 
 /** What it costs to hold all node ids of a cluster, or of a new one, for `doctor --json`. */
 export type CostReport = ReturnType<typeof costReport>;
@@ -51,10 +20,10 @@ export function costReport(
   cluster: Pick<ClusterConfig, 'size' | 'durationMs'> | undefined,
   terms: CostTerms = {},
 ) {
-  const { settingsIntervalMs, prices = S3_STANDARD_PRICES } = terms;
+  const { settingsIntervalMs } = terms;
   const nodes = cluster?.size ?? terms.nodes ?? CLUSTER_DEFAULTS.nodes;
   const durationMs = cluster?.durationMs ?? terms.durationMs ?? CLUSTER_DEFAULTS.durationMs;
-  const { put, get, dollars } = monthlyCost({ nodes, durationMs, settingsIntervalMs, prices });
+  const { put, get, dollars } = monthlyCost({ nodes, durationMs, settingsIntervalMs });
   return {
     nodes,
     durationMs,
@@ -65,12 +34,12 @@ export function costReport(
     getsPerMonth: get,
     dollarsPerMonth: Math.round(dollars * 1e6) / 1e6,
     /** Dollars per 1,000 requests. */
-    putPrice: prices.put,
-    getPrice: prices.get,
+    putPrice: S3_STANDARD_PRICES.put,
+    getPrice: S3_STANDARD_PRICES.get,
   };
 }
 
-/** Whose list has the default prices, by the scheme of a store's URL. */
+/** Whose list has these prices, by the scheme of a store's URL. */
 const PRICE_LISTS: Readonly<Record<string, string>> = {
   'azblob:': 'Blob Storage, hot and locally redundant, East US',
   'gs:': 'Cloud Storage Standard in one region',
@@ -89,9 +58,8 @@ export function costFinding(report: CostReport, paid: boolean | undefined, store
       : `${nodes.toLocaleString('en-US')} node ids, when all are held`;
   const looks =
     settingsIntervalMs === null ? '' : `, the settings read every ${formatSetting(settingsIntervalMs)}`;
-  const isList = putPrice === S3_STANDARD_PRICES.put && getPrice === S3_STANDARD_PRICES.get;
   const list = PRICE_LISTS[store.slice(0, store.indexOf(':') + 1)] ?? 'S3 Standard, us-east-1';
-  const prices = `$${plain(putPrice)} per 1,000 PUT and $${plain(getPrice)} per 1,000 GET${isList ? ` (${list})` : ''}`;
+  const prices = `$${putPrice} per 1,000 PUT and $${getPrice} per 1,000 GET (${list})`;
   const each = nodes === 1 ? '' : `, ${dollarsText(dollarsPerMonth / nodes)} for each of them`;
   const cost = `${paid ? '' : 'on S3 '}${dollarsText(dollarsPerMonth)}${each}, at ${prices}`;
   return finding(
@@ -124,9 +92,4 @@ export function versionsFinding({ putsPerMonth }: CostReport, keptDays: number):
 function dollarsText(dollars: number): string {
   if (dollars > 0 && dollars < 0.005) return 'less than a cent';
   return `$${dollars.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
-}
-
-/** Without an exponent, however small. */
-function plain(value: number): string {
-  return value.toLocaleString('en-US', { maximumFractionDigits: 12, useGrouping: false });
 }

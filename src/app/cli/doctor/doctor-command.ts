@@ -12,7 +12,7 @@ import type { Io } from '../terminal/io.js';
 import { pluralize, printable } from '../terminal/text.js';
 import { examineCamunda, isCamundas } from './camunda-checkup.js';
 import { checkUp } from './cluster-checkup.js';
-import { type CostTerms, costFinding, costReport, parsePrices, versionsFinding } from './cost-finding.js';
+import { type CostTerms, costFinding, costReport, versionsFinding } from './cost-finding.js';
 import {
   clusterFindings,
   type Diagnosis,
@@ -29,8 +29,6 @@ import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis
 interface DoctorOptions {
   /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. */
   readonly accept?: boolean;
-  readonly putPrice?: string;
-  readonly getPrice?: string;
 }
 
 /**
@@ -40,7 +38,6 @@ interface DoctorOptions {
  */
 export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
   const { options, settings, io } = call;
-  const terms = { ...settings, prices: parsePrices(options.putPrice, options.getPrice) };
   const allocated = onAllocated(call)?.settings.zookeeper;
   if (allocated !== undefined) {
     const work = async (signal: AbortSignal) => {
@@ -56,7 +53,7 @@ export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
       const races = session.store.remote ? THOROUGH : {};
       const lookAtZooKeeper =
         zookeeper && (() => examineZooKeeper({ ...io, settings: zookeeper, allocates: false, signal }));
-      const how = { ...io, ...races, signal, terms, accept: options.accept };
+      const how = { ...io, ...races, signal, terms: settings, accept: options.accept };
       return showDiagnosis(await examine(session, how, lookAtZooKeeper), options, io);
     }),
   );
@@ -121,11 +118,10 @@ export async function examine(
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));
         findings.push(refusalFinding(reason, facts.probe.ok, accepted));
       }
-      // The default prices are those of the clouds: not of another server, and of no server of one's own.
-      const isFree = terms.prices === undefined && (!store.remote || isEtcd);
-      const isPaid = terms.prices !== undefined || terms.endpoint === undefined;
+      // The prices are those of the clouds: not of another server, and of no server of one's own.
+      const isFree = !store.remote || isEtcd;
       findings.push(
-        costFinding(facts.cost, isFree ? undefined : isPaid, store.url),
+        costFinding(facts.cost, isFree ? undefined : terms.endpoint === undefined, store.url),
         ...(versionsDays > 0 ? [versionsFinding(facts.cost, versionsDays)] : []),
         ...paceFindings(store, facts.cost.durationMs),
       );

@@ -1,6 +1,5 @@
 import { NodeLeaseError } from '../../../core/base/errors.js';
 import type { ProbeStatus } from '../../../core/store/probe/probe-report.js';
-import { withFlags } from '../../../node/settings/settings-table.js';
 
 /** One line of what `doctor` found. */
 export interface Finding {
@@ -20,7 +19,7 @@ export function finding(
   detail: string,
   title = id.replace(/^zookeeper-/, '').replaceAll('-', ' '),
 ): Finding {
-  return { id, title, status, detail: withFlags(detail) };
+  return { id, title, status, detail };
 }
 
 /** Whether no finding is a fault. */

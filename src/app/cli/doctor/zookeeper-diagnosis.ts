@@ -89,7 +89,7 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions) {
 }
 
 /** Whether one of the servers can be used, by itself. */
-export interface ServerCheck {
+interface ServerCheck {
   /** As it is in the connect string: host and port. */
   readonly server: string;
   readonly ok: boolean;

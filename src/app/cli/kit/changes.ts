@@ -5,7 +5,7 @@ import { printable } from '../terminal/text.js';
 import { type Asker, sayJson, sayLines } from './answer.js';
 
 /** Shows a change: `report` for programs, else each text as a line, with the time before it. */
-export type ShowChange = (report: object, color: Color | undefined, ...texts: readonly string[]) => void;
+type ShowChange = (report: object, color: Color | undefined, ...texts: readonly string[]) => void;
 
 /** How a command that watches shows what changes, in the form that its caller wants. */
 export function showChanges({ options, io }: Asker): ShowChange {

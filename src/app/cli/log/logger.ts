@@ -2,7 +2,6 @@ import { type Logger, pino, stdTimeFunctions } from 'pino';
 import { explain } from '../../../core/base/errors.js';
 import { REDACTED, withoutSecrets } from '../../../core/base/redaction.js';
 import type { Settings } from '../../../node/settings/settings.js';
-import { withFlags } from '../../../node/settings/settings-table.js';
 import type { Io } from '../terminal/io.js';
 
 export type { Logger } from 'pino';
@@ -20,7 +19,7 @@ const SECRET_FIELDS = [
 ];
 
 /** The paths of secret fields in what is logged: at its top, and two levels below. */
-export const SECRET_PATHS: readonly string[] = SECRET_FIELDS.flatMap((name) => [
+const SECRET_PATHS: readonly string[] = SECRET_FIELDS.flatMap((name) => [
   `["${name}"]`,
   `*["${name}"]`,
   `*.*["${name}"]`,
@@ -40,7 +39,7 @@ export async function loggerFor(
   const format = isJson ? (line: string) => line : await prettyFormat(io.logFormat === 'color');
   // Not pino's own destination: that one waits without limit for a reader that does not read.
   const destination = {
-    write: (line: string) => io.stderr(withFlags(withoutSecrets(format(line)))),
+    write: (line: string) => io.stderr(withoutSecrets(format(line))),
   };
   const redact = { paths: [...SECRET_PATHS], censor: REDACTED };
   const log = pino({ name: 'nodelease', level, timestamp: stdTimeFunctions.isoTime, redact }, destination);

@@ -1,5 +1,7 @@
-import { onAbort, orAborted, withTimeout } from '../../../core/base/abort.js';
+import { onAbort, withTimeout } from '../../../core/base/abort.js';
 import { explain } from '../../../core/base/errors.js';
+import { retrying } from '../../../core/base/retry.js';
+import { WakeUp } from '../../../core/base/wake-up.js';
 import type { CommandConfigSettings } from '../../../node/settings/settings.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
@@ -17,6 +19,7 @@ import type { Io } from '../terminal/io.js';
 import type { ForwardedSignal } from '../terminal/signal-relay.js';
 import type { Child } from './child.js';
 import { configVariables, type Variables } from './config-variables.js';
+import { spreadDelay } from './spread-delay.js';
 import type { WorkloadNode } from './workload.js';
 
 /** One run of the command with its configuration. */
@@ -37,21 +40,17 @@ interface Version {
   readonly revisions: Readonly<Record<string, number>>;
 }
 
-/** The pause after a failure to take the turn, in milliseconds. */
-const TURN_RETRY_MS = 5_000;
+/** The pauses after failures to take the turn. */
+const TURN_RETRY = { first: 5_000, max: 5_000 };
 const CLOSE_TIMEOUT_MS = 1_000;
-const GOLDEN_RATIO = 0.618_033_988_749_895;
-
-/** When a node has its time within `spreadMs`: the first ids are spread evenly, however many there are. */
-export const spreadDelay = (nodeId: number, spreadMs: number) => spreadMs * ((nodeId * GOLDEN_RATIO) % 1);
 
 /** The configuration of the command of a held node: its variables, and what is done when they change. */
 export class CommandConfig {
+  readonly #change = new WakeUp();
   /** What the command has. */
   #running: Version;
   /** The newest that a command can have. */
   #wanted: Version;
-  #wake: () => void = () => undefined;
   /** What no other node has while it restarts. */
   #turn: LockHandle | undefined;
 
@@ -62,8 +61,17 @@ export class CommandConfig {
     private readonly configuration: Configuration,
     private readonly seen: SeenReporter,
   ) {
-    this.#wanted = this.#running = this.#read();
-    configuration.onChange(() => this.#changed());
+    this.#running = this.#wanted = versionOf(configuration);
+    configuration.onChange(() => {
+      try {
+        this.#wanted = versionOf(configuration);
+      } catch (error) {
+        node.log.error(
+          `the command keeps its configuration, for the new one cannot be used: ${explain(error)}`,
+        );
+      }
+      this.#change.wake();
+    });
   }
 
   /**
@@ -114,10 +122,9 @@ export class CommandConfig {
     const onStart = (started: Child) => {
       child = started;
       this.seen.report(this.#running.revisions);
-      const { routing } = this.node;
-      // The next node waits for that.
+      // The next node waits until this one works.
       const onHealthy = () => void this.#endTurn();
-      if (routing) routing.begin(onHealthy);
+      if (this.node.routing) this.node.routing.begin(onHealthy);
       else onHealthy();
     };
     try {
@@ -134,52 +141,19 @@ export class CommandConfig {
     await withTimeout(this.surroundings.clock, CLOSE_TIMEOUT_MS, closed).catch(() => undefined);
   }
 
-  #read(): Version {
-    const { values, revisions } = this.configuration;
-    return { variables: configVariables(values), revisions };
-  }
-
-  #changed(): void {
-    try {
-      this.#wanted = this.#read();
-    } catch (error) {
-      this.node.log.error(
-        `the command keeps its configuration, for the new one cannot be used: ${explain(error)}`,
-      );
-    }
-    this.#wake();
-  }
-
   /** Resolves when the command is to be started again, and else never. */
   async #follow(ended: AbortSignal, signal: (name: ForwardedSignal) => void): Promise<void> {
     const { onChange } = this.settings;
-    const { log, routing, lease } = this.node;
+    const { log, routing } = this.node;
     try {
-      for (; ; await orAborted(new Promise<void>((resolve) => (this.#wake = resolve)), ended)) {
-        const changed = this.#differing();
-        if (changed.length === 0) continue;
-        const facts = { variables: changed, revisions: this.#wanted.revisions };
-        if (onChange === 'ignore') {
-          const kept = 'the command keeps what it has (--on-config-change ignore)';
-          log.warn(facts, `the configuration has changed: ${kept}`);
-          continue;
-        }
-        log.info(facts, `the configuration has changed: ${onChange}`);
-        await this.#wait(ended);
-        ended.throwIfAborted();
-        // It may have been taken back meanwhile, or the command be asked to stop. Nothing is awaited here:
-        // the next change would go unnoticed.
-        if (this.#differing().length === 0 || lease.retiring.aborted) {
-          void this.#endTurn();
-          continue;
-        }
+      for (;;) {
+        await this.#untilDue(ended);
         if (onChange === 'restart') {
           await routing?.suspend();
           return log.info('stopping the command, to start it with its new configuration');
         }
         signal(onChange.slice('signal:'.length) as ForwardedSignal);
-        this.#running = this.#wanted;
-        this.seen.report(this.#running.revisions);
+        this.#adopt();
       }
     } catch (error) {
       if (!ended.aborted) log.error(`the configuration is not followed any more: ${explain(error)}`);
@@ -187,36 +161,44 @@ export class CommandConfig {
     return new Promise(() => {});
   }
 
-  /** The variables that the command has otherwise than it should. Without any, it runs what is newest. */
-  #differing(): readonly string[] {
-    const [now, then] = [this.#wanted.variables, this.#running.variables];
-    const differing = [...new Set([...now.keys(), ...then.keys()])].filter(
-      (name) => now.get(name) !== then.get(name),
-    );
-    if (differing.length === 0 && this.#running !== this.#wanted) {
-      this.#running = this.#wanted;
-      this.seen.report(this.#running.revisions);
+  /** Resolves when the command is to learn of a change, now. */
+  async #untilDue(ended: AbortSignal): Promise<void> {
+    const { onChange } = this.settings;
+    const { log, lease } = this.node;
+    for (;;) {
+      await this.#change.wait(undefined, ended);
+      const facts = { variables: this.#differing(), revisions: this.#wanted.revisions };
+      if (facts.variables.length === 0) this.#adopt();
+      else if (onChange === 'ignore')
+        log.warn(
+          facts,
+          'the configuration has changed: the command keeps what it has (--on-config-change ignore)',
+        );
+      else {
+        log.info(facts, `the configuration has changed: ${onChange}`);
+        await this.#waitForTime(ended);
+        ended.throwIfAborted();
+        // It may have been taken back meanwhile, or the command be asked to stop.
+        if (this.#differing().length > 0 && !lease.retiring.aborted) return;
+        void this.#endTurn();
+      }
     }
-    return differing;
   }
 
   /** Waits for this node's time, or for its turn. */
-  async #wait(ended: AbortSignal): Promise<void> {
+  async #waitForTime(ended: AbortSignal): Promise<void> {
     const { oneByOne, spreadMs, name } = this.settings;
     const { lease, log, zookeeper } = this.node;
     const { clock, random } = this.surroundings;
     if (!oneByOne) return clock.sleep(spreadDelay(lease.id, spreadMs), ended);
-    while (!this.#turn?.isValid()) {
-      try {
-        const path = turnsPath(rootOf(name), contextsOf(name)[0]);
-        const turn = lock(zookeeper as ZooKeeper, path, { clock, random, data: lease.taskId });
-        this.#turn = await turn.acquire({ signal: ended });
-      } catch (error) {
-        ended.throwIfAborted();
-        log.warn(`waiting for the turn to restart: ${explain(error)}`);
-        await clock.sleep(TURN_RETRY_MS, ended);
-      }
-    }
+    const path = turnsPath(rootOf(name), contextsOf(name)[0]);
+    const turns = lock(zookeeper as ZooKeeper, path, { clock, random, data: lease.taskId });
+    const untilHeld = retrying({
+      ...{ clock, random, signal: ended, backoff: TURN_RETRY },
+      mayPass: () => true,
+      onFailure: (error) => log.warn(`waiting for the turn to restart: ${explain(error)}`),
+    });
+    while (!this.#turn?.isValid()) this.#turn = await untilHeld((call) => turns.acquire(call));
   }
 
   async #endTurn(): Promise<void> {
@@ -224,6 +206,24 @@ export class CommandConfig {
     this.#turn = undefined;
     await turn?.release().catch(() => undefined);
   }
+
+  /** The names of the variables that the command has otherwise than it should. */
+  #differing(): readonly string[] {
+    const [now, then] = [this.#wanted.variables, this.#running.variables];
+    return [...new Set([...now.keys(), ...then.keys()])].filter((name) => now.get(name) !== then.get(name));
+  }
+
+  /** The command has what it should. */
+  #adopt(): void {
+    if (this.#running === this.#wanted) return;
+    this.#running = this.#wanted;
+    this.seen.report(this.#running.revisions);
+  }
+}
+
+/** @throws {ConfigError} where it makes no variables */
+function versionOf({ values, revisions }: Configuration): Version {
+  return { variables: configVariables(values), revisions };
 }
 
 function logEvent(event: ConfigurationEvent, log: Logger): void {

@@ -51,21 +51,19 @@ export function variablesOf(properties: ReadonlyMap<string, string>): Variables 
  * @throws {ConfigError} as {@link variablesOf}, and for a variable that must not be set
  */
 export function configVariables(values: ReadonlyMap<string, { readonly value: string }>): Variables {
-  const refused = [...values.keys()].find((key) => REFUSED.test(variableName(key)));
-  if (refused !== undefined) {
-    const expected =
-      'another key, for nodelease sets this variable itself, or programs are found or loaded by it';
-    throw new ConfigError(refused, variableName(refused), expected);
-  }
   for (const [key, { value }] of values) {
+    const name = variableName(key);
+    if (REFUSED.test(name)) {
+      const expected =
+        'another key, for nodelease sets this variable itself, or programs are found or loaded by it';
+      throw new ConfigError(key, name, expected);
+    }
     const valueBytes = Buffer.byteLength(value);
-    const maxBytes = MAX_VARIABLE_BYTES - variableName(key).length - '=\0'.length;
-    if (valueBytes > maxBytes)
-      throw new ConfigError(
-        key,
-        `${valueBytes} bytes`,
-        `a value of at most ${maxBytes} bytes, as the value of a variable`,
-      );
+    const maxBytes = MAX_VARIABLE_BYTES - name.length - '=\0'.length;
+    if (valueBytes > maxBytes) {
+      const expected = `a value of at most ${maxBytes} bytes, as the value of a variable`;
+      throw new ConfigError(key, `${valueBytes} bytes`, expected);
+    }
   }
   return variablesOf(new Map([...values].map(([key, { value }]) => [key, value])));
 }

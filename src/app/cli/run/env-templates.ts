@@ -24,19 +24,15 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** A doubled brace, a placeholder, or a brace that is neither. */
 const TOKEN = /\{\{|\}\}|\{([^{}]*)\}|[{}]/g;
 
-/** The values of all placeholders. */
-const valuesOf = ({
-  id,
-  version,
-  taskId,
-  url,
-}: TemplateFacts): Readonly<Record<string, string | undefined>> => ({
-  id: String(id),
-  version: String(version),
-  taskId,
-  url,
-  clusterNodeId: String(clusterNodeIdOf(id)),
-});
+/** What takes the place of each placeholder. */
+const PLACEHOLDERS: Readonly<Record<string, (facts: TemplateFacts) => string | number | undefined>> = {
+  id: ({ id }) => id,
+  version: ({ version }) => version,
+  taskId: ({ taskId }) => taskId,
+  url: ({ url }) => url,
+  clusterNodeId: ({ id }) => clusterNodeIdOf(id),
+};
+const KNOWN = Object.keys(PLACEHOLDERS).map((name) => `{${name}}`);
 
 /**
  * Takes the values of `--env` apart: `NAME=TEMPLATE`, where a template is any text with `{id}`, `{version}`,
@@ -61,26 +57,20 @@ export function parseEnvTemplates(texts: readonly string[], hasHttp: boolean): E
     if (name === 'PATH')
       throw refuse(`${FORM} with another name (the command is found by the PATH of nodelease: set that)`);
     const template = text.slice(equals + 1);
-    const fill = (facts: TemplateFacts) => {
-      const values = valuesOf(facts);
-      return template.replace(TOKEN, (token: string, placeholder: string | undefined) => {
-        if (placeholder === undefined) {
-          if (token.length === 2) return token.slice(0, 1);
-          throw refuse(`${FORM} with "${token}${token}" for a single "${token}"`);
-        }
-        if (!Object.hasOwn(values, placeholder)) {
-          const known = Object.keys(values).map((name) => `{${name}}`);
+    const value = (facts: TemplateFacts) =>
+      template.replace(TOKEN, (token: string, name: string | undefined) => {
+        if (name === undefined && token.length === 2) return token.slice(1);
+        if (name === undefined) throw refuse(`${FORM} with "${token}${token}" for a single "${token}"`);
+        if (!Object.hasOwn(PLACEHOLDERS, name))
           throw refuse(
-            `${FORM} with no placeholders but ${known.join(', ')}; "{{" and "}}" stand for braces`,
+            `${FORM} with no placeholders but ${KNOWN.join(', ')}; "{{" and "}}" stand for braces`,
           );
-        }
-        const value = values[placeholder];
-        if (value === undefined) throw refuse('--http with it, for there is no {url} without');
-        return value;
+        const filled = PLACEHOLDERS[name]?.(facts);
+        if (filled === undefined) throw refuse('--http with it, for there is no {url} without');
+        return String(filled);
       });
-    };
     // What is wrong is known before there is a node id.
-    fill({ id: 0, version: 0, taskId: '', url: hasHttp ? '' : undefined });
-    return { name, value: fill };
+    value({ id: 0, version: 0, taskId: '', url: hasHttp ? '' : undefined });
+    return { name, value };
   });
 }

@@ -77,7 +77,7 @@ export function scaleTarget(
  * Refuses a size that leaves out the fixed node id in this command's own environment.
  * @throws {ConfigError}
  */
-export function checkOwnId(size: number, { env, hostname }: Io): void {
+function checkOwnId(size: number, { env, hostname }: Io): void {
   const name = environmentName('node-id');
   const { nodeId } = readSettings({ flags: {}, env: { [name]: env[name] }, hostname });
   if (nodeId === undefined || nodeId < size) return;

@@ -9,7 +9,7 @@ import { tableLines } from '../kit/answer.js';
 import { type Call, onStore } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
 import { formatDuration } from '../terminal/text.js';
-import { type Reading, type StatusRequest, show } from './status-command.js';
+import { type StatusRequest, type StatusView, show } from './status-command.js';
 
 /** Leases read at the same time. */
 const READS = 16;
@@ -33,7 +33,7 @@ export function showShards(session: StoreSession, options: StatusRequest, io: Io
   return show(() => reading(session), { ...options, all: true }, io);
 }
 
-async function reading(session: StoreSession): Promise<Reading> {
+async function reading(session: StoreSession): Promise<StatusView> {
   const { url } = session.store;
   const cluster = await readCluster(session);
   const found = cluster && (await readShards(session, cluster.config));

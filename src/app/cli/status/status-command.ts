@@ -78,7 +78,7 @@ export function statusCommand(call: Call<StatusOptions>): Promise<number> {
 }
 
 /** Reads the command line. @throws {ConfigError} or {UsageError} naming what cannot be */
-export function statusRequest(options: StatusOptions): StatusRequest {
+function statusRequest(options: StatusOptions): StatusRequest {
   const { held, free, from, limit, ...shown } = options;
   if (held && free) throw new UsageError('--held and --free cannot be combined');
   if (shown.all && (from !== undefined || limit !== undefined))
@@ -108,14 +108,14 @@ export function showStatus(
 }
 
 /** What was read, in each of the forms in which it is shown. */
-export interface Reading {
+export interface StatusView {
   /** Whether there is no cluster. */
   readonly none?: boolean;
   report(): unknown;
   lines(screen: Screen | undefined, maxLines?: number): readonly string[];
 }
 
-type Reader = (signal?: AbortSignal) => Promise<Reading>;
+type Reader = (signal?: AbortSignal) => Promise<StatusView>;
 
 function storeReader(
   session: StoreSession,
@@ -198,7 +198,7 @@ export async function show(
 
 async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<number> {
   const frame = new Frame(io);
-  let reading: Reading | undefined;
+  let reading: StatusView | undefined;
   try {
     return await interruptible(io, (signal) =>
       watching(signal, async () => {

@@ -10,7 +10,8 @@ import { StoreSession } from '../../../core/lease/session/store-session.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import type { StatusReport } from '../../../node/wire/status-report.js';
-import { type StatusRequest, showStatus, statusRequest } from './status-command.js';
+import { runCommandLine } from '../commands/command-line.js';
+import { type StatusRequest, showStatus } from './status-command.js';
 
 const once: StatusRequest = { json: false, watch: false, all: false };
 const terminal = { columns: 80, rows: 24, color: false };
@@ -175,10 +176,16 @@ describe('nodelease status of a large cluster', () => {
 
   it('refuses pages that are none, and those beyond the cluster', async () => {
     const { status } = await scene(1_000);
-    for (const from of ['-1', '65528', 'x', '']) expect(() => statusRequest({ from })).toThrow('--from');
-    for (const limit of ['0', '10001', '1.5']) expect(() => statusRequest({ limit })).toThrow('--limit');
-    expect(statusRequest({})).toMatchObject({ from: undefined, limit: undefined });
-    expect(statusRequest({ from: '0', limit: '10000' })).toMatchObject({ from: 0, limit: 10_000 });
+    const complaint = async (...options: string[]) => {
+      const io = capturedIo();
+      await runCommandLine(['status', '--store', 'memory:', ...options], io, '1.2.3');
+      return io.complaints();
+    };
+    for (const from of ['-1', '65528', 'x', ''])
+      expect(await complaint(`--from=${from}`)).toMatch(/^nodelease: --from: expected a whole number/);
+    for (const limit of ['0', '10001', '1.5'])
+      expect(await complaint(`--limit=${limit}`)).toMatch(/^nodelease: --limit: expected a whole number/);
+    expect(await complaint('--from=0', '--limit=10000')).toBe('');
     await expect(status({ from: 1_000 })).rejects.toThrow(ConfigError);
   });
 

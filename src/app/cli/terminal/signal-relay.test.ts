@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { FORWARDED_SIGNALS, type ForwardedSignal, Interrupted, SignalRelay } from './signal-relay.js';
+import { type ForwardedSignal, Interrupted, SignalRelay } from './signal-relay.js';
 
 function scene() {
   const source = new EventEmitter();
@@ -22,8 +22,9 @@ describe('the signals of the supervisor', () => {
   it('go to the receiver, and interrupt nothing, once there is one', () => {
     const { source, relay, received, receive } = scene();
     relay.handTo(receive);
-    for (const signal of FORWARDED_SIGNALS) source.emit(signal);
-    expect(received).toEqual(FORWARDED_SIGNALS);
+    const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'];
+    for (const signal of signals) source.emit(signal);
+    expect(received).toEqual(signals);
     expect(relay.interrupted.aborted).toBe(false);
   });
 

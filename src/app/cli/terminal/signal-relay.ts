@@ -1,5 +1,5 @@
 /** The signals that are handed on to the child. */
-export const FORWARDED_SIGNALS = [
+const FORWARDED_SIGNALS = [
   'SIGTERM',
   'SIGINT',
   'SIGHUP',
@@ -9,7 +9,7 @@ export const FORWARDED_SIGNALS = [
   'SIGWINCH',
 ] as const;
 
-/** One of {@link FORWARDED_SIGNALS}. */
+/** A signal that is handed on to the child. */
 export type ForwardedSignal = (typeof FORWARDED_SIGNALS)[number];
 
 /** Where signals arrive: the process, or a substitute. */

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { BUFFER_BYTES, StandardError } from './standard-error.js';
+import { StandardError } from './standard-error.js';
+
+const BUFFER_BYTES = 1_048_576;
 
 function failure(code: string): Error {
   return Object.assign(new Error(code), { code, syscall: 'write' });

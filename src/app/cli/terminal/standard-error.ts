@@ -4,7 +4,7 @@ import { codeOf } from '../../../core/base/files.js';
 import type { NonBlockingWrite } from './non-blocking-write.js';
 
 /** What waits for the reader, in bytes: some thousand lines. */
-export const BUFFER_BYTES = 1 << 20;
+const BUFFER_BYTES = 1 << 20;
 /** From one attempt to the next while there is no room, in milliseconds. */
 const PAUSE_MS = { min: 20, max: 250 };
 

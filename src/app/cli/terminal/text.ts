@@ -1,17 +1,7 @@
+export { formatSetting } from '../../../node/settings/values.js';
+
 /** How many things a list names; the others are counted. */
 const NAMED = 8;
-
-/** A setting in milliseconds, exactly, as its user would write it: `15s`, `1.5s`, `90s`, `2h`. */
-export function formatSetting(ms: number): string {
-  if (ms >= 1_000) {
-    const hours = ms / 3_600_000;
-    if (Number.isInteger(hours)) return `${hours}h`;
-    const minutes = ms / 60_000;
-    if (Number.isInteger(minutes) && minutes > 1) return `${minutes}m`;
-    return `${ms / 1_000}s`;
-  }
-  return ms === 0 ? '0s' : `${ms}ms`;
-}
 
 /** A duration in milliseconds, at least 0, for people: `3.2s`, `4m05s`, `2h10m`, `3d4h`. Cut, not rounded. */
 export function formatDuration(ms: number): string {

@@ -1,14 +1,7 @@
 import { leaseTiming } from '../model/lease-timing.js';
 
-/** What requests cost, in dollars per 1,000. */
-export interface RequestPrices {
-  /** Of PUT and LIST. */
-  readonly put: number;
-  readonly get: number;
-}
-
-/** S3 Standard, us-east-1. */
-export const S3_STANDARD_PRICES: RequestPrices = { put: 0.005, get: 0.0004 };
+/** What 1,000 requests cost in S3 Standard, us-east-1, in dollars: a PUT or LIST, and a GET. */
+export const S3_STANDARD_PRICES = { put: 0.005, get: 0.0004 };
 
 /** A number of requests. */
 export interface Requests {
@@ -44,8 +37,6 @@ export function renewalRequests({ durationMs, settingsIntervalMs = 0 }: Renewing
 /** A number of held node ids. */
 export interface HeldNodes extends Renewing {
   readonly nodes: number;
-  /** @default those of S3 Standard in us-east-1 */
-  readonly prices?: RequestPrices | undefined;
 }
 
 /** What it costs to hold node ids for a month. */
@@ -57,13 +48,13 @@ export interface MonthlyCost {
 }
 
 /** The cost of renewing node ids for a month of 30 days, without starting and waiting tasks. */
-export function monthlyCost({ nodes, prices, ...renewing }: HeldNodes): MonthlyCost {
+export function monthlyCost({ nodes, ...renewing }: HeldNodes): MonthlyCost {
   const { put, get } = renewalRequests(renewing, MONTH_MS);
   const requests = { put: Math.round(nodes * put), get: Math.round(nodes * get), list: 0 };
-  return { put: requests.put, get: requests.get, dollars: dollarsFor(requests, prices) };
+  return { put: requests.put, get: requests.get, dollars: dollarsFor(requests) };
 }
 
 /** What requests cost, in dollars. */
-export function dollarsFor({ put, get, list }: Requests, prices: RequestPrices = S3_STANDARD_PRICES): number {
-  return ((put + list) * prices.put + get * prices.get) / 1_000;
+export function dollarsFor({ put, get, list }: Requests): number {
+  return ((put + list) * S3_STANDARD_PRICES.put + get * S3_STANDARD_PRICES.get) / 1_000;
 }

@@ -64,7 +64,7 @@ export function classifyReply({ request, server, hasUser, status = 0 }: Exchange
   if (request.operation === 'authenticate') {
     if (code === CODE.invalid) return denied(`wrong user or password (${said})`);
     if (code === CODE.precondition)
-      return denied(`the cluster has no users (${said}): leave out \`etcd.auth\``);
+      return denied(`the cluster has no users (${said}): leave out etcd.auth (--etcd-auth)`);
   }
   switch (code) {
     case CODE.denied:
@@ -81,7 +81,8 @@ export function classifyReply({ request, server, hasUser, status = 0 }: Exchange
   // The leader was lost, there is no quorum, the server is about to end, or it does not know the outcome.
   if (status >= 500 || status === 408)
     return failed('unavailable', 'unknown', `${server} answered HTTP ${status} (${said})`);
-  const hint = code === CODE.invalid && !hasUser ? 'if the cluster has users, set `etcd.auth`: ' : '';
+  const hint =
+    code === CODE.invalid && !hasUser ? 'if the cluster has users, set etcd.auth (--etcd-auth): ' : '';
   return failed('rejected', 'not-applied', `${hint}refused by ${server} (${said})`);
 }
 

@@ -21,7 +21,7 @@ it('asks for the region where AWS has no server of that name, and not where the 
     `s3://bucket/orders: listing: cannot connect: ${text} (is the region right?)`,
   );
   expect(failure(error, { sent: true, endpoint: 'http://nowhere' })).toBe(
-    `s3://bucket/orders: listing: \`endpoint\` http://nowhere: cannot connect: ${text}`,
+    `s3://bucket/orders: listing: endpoint http://nowhere: cannot connect: ${text}`,
   );
 });
 

@@ -14,7 +14,7 @@ it.each([
   ['https://leases.minio:9000/', 'https://minio:9000'],
 ])('the bucket in %s is found, and the server without it named', (endpoint, server) => {
   expect(bucketInEndpoint('s3://leases/orders', endpoint)).toBe(
-    `\`endpoint\` ${endpoint}: expected the server’s URL without a bucket, such as ${server}; the bucket is in s3://leases/orders`,
+    `endpoint ${endpoint}: expected the server’s URL without a bucket, such as ${server}; the bucket is in s3://leases/orders`,
   );
 });
 
@@ -43,7 +43,7 @@ it.each(['an option', 'AWS_ENDPOINT_URL_S3'])(
     try {
       const failure = await store.list().catch((error: unknown) => error);
       expect(failure).toMatchObject({ fault: 'rejected' });
-      const name = by === 'an option' ? '`endpoint`' : by;
+      const name = by === 'an option' ? 'endpoint' : by;
       expect(String(failure)).toContain(
         `${name} ${address}: expected the server’s URL without a bucket, such as ${server.endpoint};`,
       );

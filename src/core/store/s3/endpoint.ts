@@ -11,7 +11,7 @@ interface GivenEndpoint {
 
 /** @param option the setting; undefined where the variables count */
 export function givenEndpoint(option: string | undefined): GivenEndpoint | undefined {
-  if (option !== undefined) return { name: '`endpoint`', url: option };
+  if (option !== undefined) return { name: 'endpoint', url: option };
   const name = VARIABLES.find((variable) => process.env[variable]);
   return name && { name, url: process.env[name] ?? '' };
 }

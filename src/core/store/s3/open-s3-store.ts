@@ -98,7 +98,7 @@ export async function createS3Client(options: S3ClientOptions): Promise<S3Client
     client.destroy();
     if (endpoint !== undefined) return makeClient({ ...config, region: 'us-east-1' });
     const expected =
-      'the region of the bucket: set `region` or AWS_REGION (for a server that is not AWS, set `endpoint`)';
+      'the region of the bucket: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)';
     throw Object.assign(new ConfigError('region', undefined, expected), { cause });
   }
 }

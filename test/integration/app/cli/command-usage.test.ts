@@ -35,7 +35,9 @@ describe('a command that is called wrongly', () => {
       ]);
       for (const { code, answer, complaints } of answers) {
         expect(code).toBe(64);
-        expect(complaints).toMatch(/^nodelease: .*(?:…@127|\[redacted\]@127|unknown option '--endpont'$)/m);
+        expect(complaints).toMatch(
+          /^nodelease: .*(?:…@127|\[redacted\]@127|unknown option '--endpont' \(Did you mean --endpoint\?\)$)/m,
+        );
         expect(answer + complaints).not.toContain('HIDDEN');
       }
     },

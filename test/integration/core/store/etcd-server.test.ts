@@ -355,7 +355,7 @@ describe('a cluster with users', () => {
       'prod',
       undefined,
       'rejected',
-      'if the cluster has users, set `etcd.auth`: refused by 127.0.0.1:PORT (etcdserver: user name is empty)',
+      'if the cluster has users, set etcd.auth (--etcd-auth): refused by 127.0.0.1:PORT (etcdserver: user name is empty)',
     ],
   ])('refuses %s, in one line', async (_, prefix, auth, fault, said) => {
     const one = await store(prefix, auth);
@@ -379,7 +379,7 @@ describe('a cluster with users', () => {
     );
     expect(error).toMatchObject({ fault: 'denied' });
     expect(text).toMatch(
-      /: the cluster has no users \(etcdserver: authentication is not enabled\): leave out `etcd\.auth`$/,
+      /: the cluster has no users \(etcdserver: authentication is not enabled\): leave out etcd\.auth \(--etcd-auth\)$/,
     );
   });
 });

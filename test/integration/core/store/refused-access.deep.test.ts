@@ -165,7 +165,7 @@ it('etcd that does not let a task in: 69', async () => {
     await expectRefusals(69, {
       'no user': {
         store: `etcd://${etcd.address}/prod/fleet`,
-        says: /set --etcd-auth: .*user name is empty/,
+        says: /set etcd\.auth \(--etcd-auth\): .*user name is empty/,
       },
       'an unknown user': { ...as('nobody:secret'), says: /wrong user or password/ },
       'a wrong password': { ...as('orders:wrong'), says: /wrong user or password/ },

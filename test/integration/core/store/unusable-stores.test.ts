@@ -69,7 +69,7 @@ describe.concurrent('a store that cannot be used ends a task with 69, soon, and 
     const { end, tookMs, line } = await complaint(options, awsEnvironment(inject('s3')));
     expect(end.code).toBe(69);
     expect(tookMs).toBeLessThan(LIMIT_MS);
-    expect(line).toMatch(/: --endpoint http:\/\/127\.0\.0\.1:1: cannot connect: connect ECONNREFUSED/);
+    expect(line).toMatch(/: endpoint http:\/\/127\.0\.0\.1:1: cannot connect: connect ECONNREFUSED/);
   });
 
   it('a server that speaks no TLS', async () => {
@@ -78,7 +78,7 @@ describe.concurrent('a store that cannot be used ends a task with 69, soon, and 
     const { end, line } = await complaint(options, awsEnvironment({ endpoint, ...s3 }));
     expect(end.code).toBe(69);
     expect(line).toMatch(
-      /: --endpoint https:\/\/.* does not speak the protocol of the URL \(is it http:\/\/\?\): /,
+      /: endpoint https:\/\/.* does not speak the protocol of the URL \(is it http:\/\/\?\): /,
     );
   });
 
