@@ -72,7 +72,7 @@ export class ShardMember implements OwnedShards {
       staggerMs: session.store.minWriteIntervalMs ?? STAGGER_MS,
       onDue: () => this.#wake(),
     });
-    home.shards = () => ({
+    const figures = () => ({
       owned: this.owned.length,
       moving: this.#map.shards.filter(({ owner, next }) => next && owner === this.#me).length,
       orphaned: shardCounts(this.#map).orphaned,
@@ -80,8 +80,9 @@ export class ShardMember implements OwnedShards {
       failedStarts: this.#holdings.failedStarts,
       epochAgeMs: home.clock.monotonic() - this.#writtenAt,
     });
-    home.leave = () => this.#leave();
-    onAbort(lease.retiring, home.leave);
+    const end = () => this.#leave();
+    home.attach({ figures, end });
+    onAbort(lease.retiring, end);
     onAbort(signal, () => this.#holdings.abort(signal.reason));
     void this.#run();
   }
