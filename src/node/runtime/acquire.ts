@@ -59,8 +59,8 @@ export interface AcquireOptions {
   /**
    * The first pause between two listings while no id is free, in milliseconds, 100 … 86400000, on a store
    * that reports no changes. It grows to a third of the lease's duration: a released id may go unnoticed for
-   * that long. A listing is a request for each 1,000 objects. A store that is passed as an object has its own
-   * pause. @default 1200
+   * that long. A listing is a request for each 1,000 objects.
+   * @default 1200, or what your own store suggests
    */
   readonly waitPollMs?: number;
   /**

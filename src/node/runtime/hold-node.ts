@@ -274,10 +274,7 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
       "the URL of a store outside this process when keeper is 'worker'",
     );
   }
-  const { taskId, cluster, nodes, durationMs, graceMs, probed } = options;
-  const { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
-  const waiting = { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs };
-  const wanted = { ...waiting, taskId, cluster, nodes, durationMs, graceMs, probed };
+  const { forThread } = await import('./worker/messages.js');
   const { acquireInWorker } = await import('./worker/worker-lease.js');
   // This thread's own connection, opened when it is first used.
   let second: Promise<StoreSession> | undefined;
@@ -286,7 +283,7 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
     return second;
   };
   const lease = await acquireInWorker({
-    settings: { ...storeAccess(options), ...wanted, store: storeUrl, killOnLoss },
+    settings: { ...storeAccess(options), ...forThread(options), store: storeUrl, killOnLoss },
     ...{ clock, random, session, signal, tracer },
     emit: onEvent,
   });

@@ -274,7 +274,7 @@ export class ShardMember implements OwnedShards {
     // For a while after the write: a program that does not follow the events stops nothing (T9).
     const isFresh = clock.monotonic() - this.#writtenAt < config.durationMs;
     const polls = isFresh && !session.store.changed && this.#map.shards.some(({ next }) => next === me);
-    const pollMs = polls ? session.store.pollMs : Number.POSITIVE_INFINITY;
+    const pollMs = polls ? session.pollMs : Number.POSITIVE_INFINITY;
     return Math.min(Math.min(this.#drawAt, this.#lookAt, moveAt) - clock.monotonic(), pollMs);
   }
 

@@ -30,6 +30,8 @@ export interface AcquireContext extends Omit<StickySettings, 'sticky'> {
   readonly sticky?: string | undefined;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal | undefined;
+  /** The first pause of the wait for a free id, in milliseconds. @default what the store suggests */
+  readonly waitPollMs?: number | undefined;
   /** When to stop waiting for holders, on the monotonic clock. */
   readonly until: number;
   /** While the store is away, until then, and for some seconds in any case. */

@@ -71,7 +71,7 @@ export class WaitForFreeId {
    * @throws `signal.reason`
    */
   async next(scan: FruitlessScan): Promise<ScanPlan | 'too-late'> {
-    const { session, clock, random, emit, signal, until } = this.options;
+    const { session, clock, random, emit, signal, until, waitPollMs = session.pollMs } = this.options;
     signal?.throwIfAborted();
     if (clock.monotonic() >= until) return 'too-late';
     const { durationMs, scannedAt, expiryAfter } = scan;
@@ -81,7 +81,7 @@ export class WaitForFreeId {
 
     const maxPauseMs = durationMs * MAX_PAUSE;
     const isFirst = this.#pauseMs === 0 || scan.changedHands;
-    this.#pauseMs = Math.min(isFirst ? session.store.pollMs : this.#pauseMs * GROWTH, maxPauseMs);
+    this.#pauseMs = Math.min(isFirst ? waitPollMs : this.#pauseMs * GROWTH, maxPauseMs);
     const spread = 1 + SPREAD * (2 * random.next() - 1);
     const newsJitterMs = random.next() * NEWS_JITTER_MS;
     const expiryAt = scan.expiryAt + random.next() * Math.min(MAX_EXPIRY_JITTER_MS, durationMs / 10);
