@@ -213,6 +213,11 @@ interface Scenery {
   readonly pollMs?: number;
 }
 
+interface Scan extends Partial<FruitlessScan> {
+  readonly expiryMs?: number;
+  readonly restarts?: boolean;
+}
+
 /** How long one task sleeps between two scans, by the clock that it moves on. */
 function oneWaits({ seed = 1, ...suggested }: Scenery = {}, waitPollMs?: number) {
   const clock = new VirtualClock();
@@ -225,14 +230,14 @@ function oneWaits({ seed = 1, ...suggested }: Scenery = {}, waitPollMs?: number)
     ...{ session: new StoreSession(store, clock, 1_000), clock, random: seededRandom(seed) },
     ...{ emit: () => undefined, until: Number.POSITIVE_INFINITY, waitPollMs },
   });
-  return async (scan: Partial<FruitlessScan> & { readonly expiryMs?: number } = {}): Promise<number> => {
+  return async ({ expiryMs, restarts = false, ...scan }: Scan = {}): Promise<number> => {
+    if (restarts) wait.restart();
     const scannedAt = clock.monotonic();
-    const expiryAt = scannedAt + (scan.expiryMs ?? Number.POSITIVE_INFINITY);
+    const expiryAt = scannedAt + (expiryMs ?? Number.POSITIVE_INFINITY);
     const base = {
       durationMs: DURATION,
       scannedAt,
       complete: true,
-      changedHands: false,
       expiryAt,
       expiryAfter: undefined,
     };
@@ -268,7 +273,7 @@ describe('the pause between two scans', () => {
   it('starts again when ids change hands', async () => {
     const pause = oneWaits();
     for (let count = 0; count < 5; count += 1) await pause();
-    expect(await pause({ changedHands: true })).toBeLessThanOrEqual(1.2 * 1_200);
+    expect(await pause({ restarts: true })).toBeLessThanOrEqual(1.2 * 1_200);
     expect(await pause()).toBeGreaterThanOrEqual(0.8 * 1_800);
   });
 
