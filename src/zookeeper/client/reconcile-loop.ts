@@ -1,5 +1,5 @@
 import { aborted, withTimeout } from '../../core/base/abort.js';
-import { backoffMs } from '../../core/base/backoff.js';
+import { backoffMs, CALLER_WAITS } from '../../core/base/backoff.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { explain } from '../../core/base/errors.js';
@@ -62,8 +62,6 @@ export interface ReconcileLoopOptions {
   readonly onEvent?: ((event: ReconcileEvent) => void) | undefined;
 }
 
-/** Between two attempts while something fails. */
-const RETRY_MS = { first: 100, max: 1_000 };
 /** In milliseconds. */
 const NEVER = Number.POSITIVE_INFINITY;
 /** How many problems are remembered, so as not to report them again. */
@@ -203,7 +201,7 @@ export class ReconcileLoop {
       // Items that were touched in the meantime are not as wanted yet.
       const isSettled = ![...this.#items.keys()].some(({ dirty }) => dirty);
       if (problem !== undefined || isSettled) this.#become(problem);
-      const retryMs = this.#failures === 0 ? NEVER : backoffMs(RETRY_MS, this.#failures, random);
+      const retryMs = this.#failures === 0 ? NEVER : backoffMs(CALLER_WAITS, this.#failures, random);
       const ms = Math.min(this.#pauseMs, retryMs);
       await (ms === NEVER ? aborted(nap) : clock.sleep(ms, nap).catch(() => undefined));
     }

@@ -1,4 +1,5 @@
 import { checkArguments, checked, STORE } from '../../base/arguments.js';
+import { CALLER_WAITS } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import { checkTaskId } from '../../base/host/task-id.js';
@@ -53,7 +54,7 @@ export interface AcquireLeaseOptions extends WantedSettings, StickySettings {
  * Timeout for the store's first answer, in milliseconds. It is short, so that a wrong address is reported
  * soon.
  */
-const FIRST_CONTACT = { timeoutMs: 8_000, backoff: { first: 100, max: 1_000 } };
+const FIRST_CONTACT = { timeoutMs: 8_000, backoff: CALLER_WAITS };
 /** How long a single request may take while acquiring, in milliseconds. */
 const ACQUIRE_REQUEST_MS = 4_000;
 
