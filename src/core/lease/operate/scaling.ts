@@ -15,8 +15,8 @@ import type { SessionCall, StoreSession } from '../session/store-session.js';
 export interface NarrowHolder {
   readonly id: number;
   readonly taskId: string;
-  /** The width in its lease; undefined if there is none. */
-  readonly idWidth: number | undefined;
+  /** The width in its lease. */
+  readonly idWidth: number;
 }
 
 /** A holder of a node id that the cluster gives up. */
