@@ -8,7 +8,7 @@ import type { Discovery } from '../../zookeeper/discovery/discovery.js';
 import type { HeldNode } from './hold-node.js';
 
 /** The exit code of a process that lost its lease. */
-export const EXIT_LEASE_LOST = 76;
+const EXIT_LEASE_LOST = 76;
 
 /** What happens to the process when its lease is lost. */
 export type LossPolicy = 'exit' | 'signal' | ((error: LeaseLostError) => void);

@@ -213,7 +213,7 @@ export function acquired(previous: LeaseState, tenure: NewTenure): HeldLease {
 }
 
 /** The tenures of a lease that a task takes. A lease that is still held has expired then. */
-export function historyOf(state: LeaseState): TenureHistory | undefined {
+function historyOf(state: LeaseState): TenureHistory | undefined {
   if (state.kind === 'vacant') return undefined;
   return state.kind === 'held' ? withPast(state, 'expired', state.timestamp) : state.history;
 }
