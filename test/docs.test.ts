@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { dollarsFor, MONTH_MS, monthlyCost } from '../src/core/lease/session/renewal-cost.js';
+import { monthlyCost, S3_STANDARD_PRICES } from '../src/core/lease/session/renewal-cost.js';
 import { packageRoot } from './support/package-root.js';
 
 const HIDDEN = new Set(['node_modules', 'dist', 'html', 'cdk.out', '.git', '.harness', '.nodelease']);
@@ -137,7 +137,7 @@ describe('the documentation', () => {
       const names = expected.map(([name = '']) => name);
       expect(rows(COSTS, names)).toEqual(expected);
       // After a long wait a scan every third of the duration.
-      const month = dollarsFor({ put: 0, get: 0, list: MONTH_MS / 5_000 });
+      const month = (((30 * 86_400_000) / 5_000) * S3_STANDARD_PRICES.put) / 1_000;
       const [one] = rows(COSTS, ['one waiting task, at 15 s']);
       expect(one?.at(-1)).toBe(`${(month / 720).toFixed(3)} an hour, ${written(month)} a month`);
       const [hundred] = rows(COSTS, ['100 waiting tasks, at 15 s']);

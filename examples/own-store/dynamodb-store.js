@@ -36,7 +36,6 @@ const DENIED =
 
 class DynamoDbStore {
   remote = true;
-  pollMs = 1_200;
   timeStepMs = 1_000;
   #client;
   #table;

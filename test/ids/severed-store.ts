@@ -16,7 +16,7 @@ export type Cut = 'requests' | 'replies';
 export class SeveredStore implements LeaseStore {
   readonly url: string;
   readonly remote: boolean;
-  readonly pollMs: number;
+  readonly pollMs: number | undefined;
   readonly timeStepMs: number;
   #cut: Cut | undefined;
 

@@ -435,7 +435,7 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: leaseState,
-        from: 'state.generation === undefined || state.generation >= generation)',
+        from: 'state.generation >= generation)',
         to: 'state.generation !== -1)',
       },
     ],

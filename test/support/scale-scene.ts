@@ -48,16 +48,18 @@ export async function scaleScene({
     else bucket.replace(`${id}.json`, body, metadata, etag);
   };
   const hold = (id: number, more: Partial<HeldLease> = {}) => {
+    const timestamp = more.timestamp ?? clock.now() + DURATION;
     const held: HeldLease = {
       ...{
         kind: 'held',
         taskId: `task-${id}`,
         version: 1,
-        timestamp: clock.now() + DURATION,
+        timestamp,
         durationMs: DURATION,
         knownNodes: {},
       },
-      ...{ nonce: `nonce-${id}`, renewal: 0, acquiredAt: clock.now(), idWidth: 8, narrowIdsUntil: undefined },
+      ...{ nonce: `nonce-${id}`, renewal: 0, acquiredAt: clock.now(), idWidth: 8 },
+      narrowIdsUntil: timestamp - 1,
       ...more,
     };
     put(id, held);

@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { checked, having } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { VERSION } from '../../core/base/version.js';
-import { homeOf, type ShardFigures } from '../../core/lease/hold/lease-home.js';
+import type { ShardFigures } from '../../core/lease/hold/lease-home.js';
 import type { NodeMonitor } from '../../node/runtime/node-monitor.js';
 import type { NodeHealth, NodePhase } from '../../node/wire/node-health.js';
 import type { MetricsText } from './node-app.js';
@@ -151,7 +151,7 @@ function registerGauges(
   );
   const ofShards = (name: string, help: string, ask: (figures: ShardFigures) => number) =>
     value(name, `${help} Absent where the node takes part in no shards.`, () => {
-      const figures = monitor.lease && homeOf(monitor.lease)?.shards?.();
+      const figures = monitor.lease?.home?.work?.figures?.();
       return figures ? ask(figures) : null;
     });
   ofShards('nodelease_shards_owned', 'Shards that this node runs.', ({ owned }) => owned);

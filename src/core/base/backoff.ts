@@ -13,6 +13,12 @@ export interface Backoff {
 
 /** The pauses while a server is away. */
 export const SERVER_AWAY: Backoff = { first: 100, max: 2_000 };
+/** The same where a caller waits for the first success, or for each further one. */
+export const CALLER_WAITS: Backoff = { first: 100, max: 1_000 };
+/** The same for work in the background, which no caller waits for. */
+export const IN_BACKGROUND: Backoff = { first: 100, max: 5_000 };
+/** The pauses after a lost race for one object: the winner is done in a few milliseconds. */
+export const LOST_RACE: Backoff = { first: 5, max: 200 };
 
 /**
  * How long to wait after this many consecutive failures, 1 or more. Jitter shortens it by up to half, so that

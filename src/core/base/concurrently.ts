@@ -1,3 +1,6 @@
+/** How many requests one caller has in flight at most, unless there is a reason for another number. */
+export const REQUESTS_AT_ONCE = 16;
+
 /**
  * Runs `work` on every item, at most `limit` at a time. The results are in the items' order. The first
  * failure ends it, and so does `signal`: the signals of the running calls abort, and no further item is

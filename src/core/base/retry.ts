@@ -37,6 +37,13 @@ export type Retry = <T>(
   attempt: (call: Pick<RetryPolicy, 'signal'>, number: number) => Promise<T>,
 ) => Promise<T>;
 
+/**
+ * p-retry sleeps, draws and measures by ambient time and chance only. So its own pauses are zero, and the
+ * injected clock sleeps in its hook. It does not get the signal, either: it would drop the value of an attempt
+ * that succeeds while the signal aborts.
+ */
+const WITHOUT_PAUSE = { retries: Number.POSITIVE_INFINITY, minTimeout: 0, factor: 1 };
+
 /** Composes a policy, once for any number of calls. */
 export function retrying(policy: RetryPolicy): Retry {
   const { clock, random, signal, mayPass, onFailure, until: limit } = policy;
@@ -47,22 +54,21 @@ export function retrying(policy: RetryPolicy): Retry {
       signal?.throwIfAborted();
       return attempt({ signal }, number);
     };
-    // p-retry pauses by the ambient clock, so its pause is 0, and the injected clock sleeps before it. It does
-    // not get the signal: it would drop the value of an attempt that succeeds while the signal aborts.
+    const pauseAfter = async (error: Error, failures: number) => {
+      signal?.throwIfAborted();
+      const leftMs = until - clock.monotonic();
+      if (error instanceof TypeError || !mayPass(error) || leftMs < backoff.first / 2) throw error;
+      // Never past the middle of what is left: the last attempts lie close to the end, where they may still
+      // save the lease.
+      const pauseMs = Math.min(backoffMs(backoff, failures, random), leftMs / 2);
+      onFailure?.(error, failures, pauseMs);
+      if (pauseMs > 0) await clock.sleep(pauseMs, signal);
+      // The process may have been paused meanwhile.
+      if (clock.monotonic() >= until) throw error;
+    };
     return pRetry(call, {
-      ...{ retries: Number.POSITIVE_INFINITY, minTimeout: 0, factor: 1 },
-      onFailedAttempt: async ({ error, attemptNumber }) => {
-        signal?.throwIfAborted();
-        const leftMs = until - clock.monotonic();
-        if (error instanceof TypeError || !mayPass(error) || leftMs < backoff.first / 2) throw error;
-        // Never past the middle of what is left: the last attempts lie close to the end, where they may still
-        // save the lease.
-        const pauseMs = Math.min(backoffMs(backoff, attemptNumber, random), leftMs / 2);
-        onFailure?.(error, attemptNumber, pauseMs);
-        if (pauseMs > 0) await clock.sleep(pauseMs, signal);
-        // The process may have been paused meanwhile.
-        if (clock.monotonic() >= until) throw error;
-      },
+      ...WITHOUT_PAUSE,
+      onFailedAttempt: ({ error, attemptNumber }) => pauseAfter(error, attemptNumber),
     });
   };
 }

@@ -5,7 +5,7 @@ import { Damage, readRegular, SMALL_FILE, unless, writeDurably } from '../base/f
 import { isDone } from './copy-tree.js';
 import { DataDirError } from './data-dir-error.js';
 
-interface Claim {
+interface RootClaim {
   readonly root: string;
   readonly store: string;
   readonly lease: { readonly id: number; readonly version: number };
@@ -24,7 +24,7 @@ export const KEY = 'nodelease-key';
  * earlier tenures.
  * @throws {DataDirError}
  */
-export async function checkOwner({ root, store }: Claim): Promise<void> {
+export async function checkOwner({ root, store }: RootClaim): Promise<void> {
   const path = join(resolve(root), OWNER);
   const found = await readOwn(path);
   if (found === undefined || found === ownerOf(store)) return;
@@ -36,7 +36,7 @@ export async function checkOwner({ root, store }: Claim): Promise<void> {
  * Claims a root for the store if it belongs to no store.
  * @throws {DataDirError} when it belongs to another store by now
  */
-export async function claimRoot(claim: Claim): Promise<void> {
+export async function claimRoot(claim: RootClaim): Promise<void> {
   const path = join(resolve(claim.root), OWNER);
   // On a file system without links the last one stays, and the others are refused from their next start on.
   if ((await readOwn(path)) === undefined)

@@ -115,10 +115,11 @@ export interface LeaseStore {
   readonly remote: boolean;
 
   /**
-   * The first pause of a task that found no free id, in milliseconds. Each further one is half as long again,
-   * up to a limit.
+   * The first pause of a task that found no free id, in milliseconds, unless the task's settings say it. Each
+   * further one is half as long again, up to a limit.
+   * @default 1200
    */
-  readonly pollMs: number;
+  readonly pollMs?: number | undefined;
 
   /**
    * What its times are cut to, in milliseconds: 1000 for whole seconds, 0 for exact times. An age with an

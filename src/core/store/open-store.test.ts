@@ -38,14 +38,6 @@ describe('opening a store', () => {
     await store.close();
   });
 
-  it('polls S3 as often as configured, and every 1.2 s by default', async () => {
-    const stores = await Promise.all(
-      [undefined, 20_000].map((pollMs) => openStore('s3://leases', { ...base, region: 'eu-west-1', pollMs })),
-    );
-    expect(stores.map(({ pollMs }) => pollMs)).toEqual([1_200, 20_000]);
-    for (const store of stores) await store.close();
-  });
-
   it.each([
     ['file:leases', 'http://127.0.0.1:9000', 'no endpoint with the store file:leases'],
     ['memory:', 'http://127.0.0.1:9000', 'no endpoint with the store memory:'],

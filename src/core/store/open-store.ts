@@ -27,11 +27,6 @@ export interface OpenStoreOptions {
    * machine ignore it.
    */
   readonly requestTimeoutMs: number;
-  /**
-   * See {@link LeaseStore.pollMs}, in milliseconds. Stores that report changes do not use it.
-   * @default 1200
-   */
-  readonly pollMs?: number | undefined;
 }
 
 /**

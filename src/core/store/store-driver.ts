@@ -22,8 +22,6 @@ export interface ObjectStoreOptions {
    * listing makes one request per page.
    */
   readonly requestTimeoutMs: number;
-  /** See {@link LeaseStore.pollMs}, in milliseconds. @default 1200 */
-  readonly pollMs?: number | undefined;
   /** The server, where the user has named one. */
   readonly endpoint?: string | undefined;
 }
@@ -58,7 +56,6 @@ export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 
   constructor(
     readonly url: string,
     prefix: string,
-    readonly pollMs = 1_200,
     private readonly endpoint?: string,
   ) {
     this.keyPrefix = prefix === '' ? '' : `${prefix}/`;

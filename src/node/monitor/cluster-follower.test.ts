@@ -47,7 +47,7 @@ async function scene({ nodes = 3, resolutionMs = 1 }: { nodes?: number; resoluti
   const lease = (taskId: string, version: number): HeldLease => {
     renewal += 1;
     const timestamp = clock.monotonic() + 15_000;
-    const times = { timestamp, durationMs: 15_000, acquiredAt: 0, narrowIdsUntil: undefined };
+    const times = { timestamp, durationMs: 15_000, acquiredAt: 0, narrowIdsUntil: 0 };
     return { kind: 'held', taskId, version, knownNodes: {}, nonce: 'n', renewal, idWidth: 8, ...times };
   };
   let updates = 0;
@@ -148,7 +148,7 @@ describe('a cluster that is followed', () => {
         timestamp: 1,
         durationMs: 0,
         stampedUntil: undefined,
-        generation: undefined,
+        generation: 1,
       });
       bucket.remove('4.json');
       bucket.replace('5.json', 'garbage', {}, bucket.read('5.json')?.etag ?? '');
@@ -315,7 +315,7 @@ describe('a cluster that is followed', () => {
       timestamp: 1,
       durationMs: 0,
       stampedUntil: undefined,
-      generation: undefined,
+      generation: 1,
     });
     await clock.advance(1_000);
     expect(events()).toEqual([

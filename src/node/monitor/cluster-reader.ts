@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/base/clock.js';
-import { concurrently } from '../../core/base/concurrently.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { camundaCluster, findCamunda } from '../../core/lease/model/foreign-cluster.js';
 import { nativeCodec } from '../../core/lease/model/lease-codec.js';
@@ -29,8 +29,6 @@ import { reportHead } from './status-report.js';
 
 /** Maximum number of objects that are read again in one scan. */
 const MAX_READS = 100;
-/** Reads under way at once. */
-const READS = 16;
 /** Maximum number of ids beyond the cluster's size that are read. */
 const MAX_DRAINING = 100;
 
@@ -243,7 +241,7 @@ export class ClusterReader {
       done += 1;
       this.onProgress?.({ done, of: ids.length });
     };
-    await concurrently(ids, READS, read, signal);
+    await concurrently(ids, REQUESTS_AT_ONCE, read, signal);
   }
 
   #status(id: number, isJustRead: boolean, cluster: ClusterConfig, now: number): NodeStatus {

@@ -5,7 +5,6 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { newRoot, removeRoot } from '../../../test/support/data-dirs.js';
 import { systemClock } from '../../core/base/system.js';
 import type { DataDirEvent } from '../../core/data-dir/data-dir-options.js';
-import { homeOf } from '../../core/lease/hold/lease-home.js';
 import { MemoryLeaseStore } from '../../core/store/memory/index.js';
 import { type AcquireOptions, acquire } from './acquire.js';
 import { type MonitorEvent, NodeMonitor } from './node-monitor.js';
@@ -257,7 +256,7 @@ describe('a data directory', () => {
     const store = new MemoryLeaseStore({ clock: systemClock });
     try {
       const lease = await acquire({ store, nodes: 1, taskId: 'me', onLost: 'signal', dataDir: { root } });
-      Object.assign(homeOf(lease) ?? {}, { leave: async () => false });
+      lease.home?.attach({ end: async () => false });
       await lease.release();
       expect(lease.isValid()).toBe(false);
       expect(JSON.parse((await store.read('0.json'))?.body ?? '')).toMatchObject({

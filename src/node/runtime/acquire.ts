@@ -59,8 +59,8 @@ export interface AcquireOptions {
   /**
    * The first pause between two listings while no id is free, in milliseconds, 100 … 86400000, on a store
    * that reports no changes. It grows to a third of the lease's duration: a released id may go unnoticed for
-   * that long. A listing is a request for each 1,000 objects. A store that is passed as an object has its own
-   * pause. @default 1200
+   * that long. A listing is a request for each 1,000 objects.
+   * @default 1200, or what your own store suggests
    */
   readonly waitPollMs?: number;
   /**
@@ -189,36 +189,25 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
   checked(options, {}, 'options', []);
   checkMonitor(options.monitor);
   try {
-    return await acquireWatched(options);
+    checkAcquireOptions(options);
+    if (options.dataDir) await checkRoot(options.dataDir.root, 'dataDir.root', 'write');
+    const { store = DEFAULT_STORE, onLost = 'exit', monitor, signal, onEvent: onLeaseEvent } = options;
+    const zookeeper =
+      typeof options.zookeeper === 'string' ? { connect: options.zookeeper } : options.zookeeper;
+    const taskId = options.taskId ?? (await ownTaskId(signal));
+    if (zookeeper !== undefined) checkAnnounced(zookeeper, taskId);
+    const tracer = await installedTracer(systemClock);
+    const node = await holdNode({
+      ...options,
+      ...{ store, taskId, zookeeper, killOnLoss: onLost === 'exit' },
+      ...{ clock: systemClock, random: systemRandom, tracer },
+      ...{ onLeaseEvent, onDiscoveryEvent: zookeeper?.onEvent },
+    });
+    return manage(node, onLost, () => monitor?.stopping('the lease is being released'));
   } catch (error) {
     options.monitor?.failed(error);
     throw error;
   }
-}
-
-async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
-  checkAcquireOptions(options);
-  if (options.dataDir) await checkRoot(options.dataDir.root, 'dataDir.root', 'write');
-  const {
-    store = DEFAULT_STORE,
-    zookeeper: given,
-    onLost = 'exit',
-    monitor,
-    signal,
-    onEvent,
-    ...rest
-  } = options;
-  const zookeeper = typeof given === 'string' ? { connect: given } : given;
-  const taskId = options.taskId ?? (await ownTaskId(signal));
-  if (zookeeper !== undefined) checkAnnounced(zookeeper, taskId);
-  const tracer = await installedTracer(systemClock);
-  const node = await holdNode({
-    ...rest,
-    ...{ store, taskId, zookeeper, monitor, signal, killOnLoss: onLost === 'exit' },
-    ...{ clock: systemClock, random: systemRandom, tracer },
-    ...{ onLeaseEvent: onEvent, onDiscoveryEvent: zookeeper?.onEvent },
-  });
-  return manage(node, onLost, () => monitor?.stopping('the lease is being released'));
 }
 
 function checkMonitor(monitor: NodeMonitor | undefined): void {

@@ -117,6 +117,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   const { limited = (_what, limitMs, step) => withTimeout(clock, limitMs, step) } = options;
   let discoverer: Discoverer | undefined;
   let source: LeaseSource | undefined;
+  let lease: Lease | undefined;
   let dataDir: string | undefined;
   let origin: TenureOrigin = options.nodeId === undefined ? 'vacant' : 'static';
   const onEvent: LeaseListener = (event) => {
@@ -128,7 +129,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   /** False if the file system does not answer: the node id is then held until the process ends. */
   const markedEnd = async () => {
     // With copies, other programs' work may be left: `serve` cannot know. After a loss, own work may be left.
-    if (dataDir === undefined || options.dataDir?.copy || !source?.lease.isValid()) return true;
+    if (dataDir === undefined || options.dataDir?.copy || !lease?.isValid()) return true;
     const { markEnded } = await import('../../core/data-dir/marker.js');
     let isSettled = false;
     const marked = markEnded(dataDir).then(() => {
@@ -144,8 +145,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
       // A mark that is written after the release could declare linked files as unused although a process
       // writes to them. So the lease is left to expire in that case.
       const isSettled = !release || !workEnded || (await markedEnd());
-      if (source && release && isSettled)
-        await limited('the release', RELEASE_TIMEOUT_MS, source.lease.release());
+      if (lease && release && isSettled) await limited('the release', RELEASE_TIMEOUT_MS, lease.release());
       if (source?.close) await limited('closing the store', CLOSE_TIMEOUT_MS, source.close());
       // A node id that depends on the session is free as soon as the session ends. While work may be left,
       // the session must expire.
@@ -155,8 +155,9 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   try {
     if (zookeeper !== undefined) discoverer = await openDiscoverer(zookeeper, options);
     await discoverer?.connected(signal);
-    source = await leaseFrom(options, onEvent, discoverer);
-    const { lease, leases, announcesNode } = source;
+    source = await leaseSource(options, discoverer);
+    const { leases, announcesNode } = source;
+    lease = await source.acquire(onEvent);
     const data = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
     dataDir = data?.path;
     const discovery = await discoverer?.start(
@@ -207,9 +208,9 @@ async function openDiscoverer(zookeeper: ZooKeeperAccess, options: HoldOptions):
   return new Discoverer({ ...zookeeper, announcement: zookeeper, clock, random, onEvent });
 }
 
-/** A held node id, and its resources. */
+/** Where a node id comes from, and what was opened for it. */
 interface LeaseSource {
-  readonly lease: Lease;
+  readonly acquire: (onEvent: LeaseListener) => Promise<Lease>;
   /** Reads the leases; undefined if there are none. */
   readonly leases?: () => Promise<ClusterStatus | undefined>;
   /** Whether the discovery tree makes the node id's znode. */
@@ -218,22 +219,17 @@ interface LeaseSource {
   readonly close?: () => Promise<void>;
 }
 
-/** Acquires a node id from the source that the options name. */
-async function leaseFrom(
-  options: HoldOptions,
-  onEvent: LeaseListener,
-  discoverer: Discoverer | undefined,
-): Promise<LeaseSource> {
+/** The source that the options name. */
+async function leaseSource(options: HoldOptions, discoverer: Discoverer | undefined): Promise<LeaseSource> {
   const { nodeId, provider, keeper, taskId, signal } = options;
   if (nodeId !== undefined) {
     const { staticLease } = await import('../../core/lease/hold/static-lease.js');
     signal?.throwIfAborted();
-    return { lease: staticLease({ id: nodeId, taskId }), announcesNode: true };
+    return { acquire: async () => staticLease({ id: nodeId, taskId }), announcesNode: true };
   }
-  if (provider === 'zookeeper') return fromZooKeeper(options, onEvent, discoverer as Discoverer);
-  const sticky = await stickyKey(options);
-  const wanted = { ...options, sticky };
-  return keeper === 'worker' ? fromWorker(wanted, onEvent) : fromStore(wanted, onEvent);
+  if (provider === 'zookeeper') return fromZooKeeper(options, discoverer as Discoverer);
+  const wanted = { ...options, sticky: await stickyKey(options) };
+  return keeper === 'worker' ? fromWorker(wanted) : fromStore(wanted);
 }
 
 /** The key; `file` is the key in the root of the data directory. */
@@ -246,25 +242,22 @@ async function stickyKey({ sticky, dataDir, random }: HoldOptions): Promise<stri
 }
 
 /** A node id from a store, kept in this thread. */
-async function fromStore(options: HoldOptions, onEvent: LeaseListener): Promise<LeaseSource> {
-  const { store: given } = options;
+async function fromStore(options: HoldOptions): Promise<LeaseSource> {
+  const { store: given, onStoreOpened } = options;
   const isOwn = isUrl(given);
   const store = isOwn ? await openedStore({ ...options, store: given }, options) : given;
-  options.onStoreOpened?.();
-  const close = async () => (isOwn ? store.close() : undefined);
-  try {
-    const { acquireLease } = await import('../../core/lease/acquire/acquire-lease.js');
-    const lease = await acquireLease({ ...options, store, onEvent });
-    const leases = async () => inspect(await sessionOf(store, options));
-    return { lease, leases, announcesNode: true, close };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  onStoreOpened?.();
+  const { acquireLease } = await import('../../core/lease/acquire/acquire-lease.js');
+  return {
+    acquire: (onEvent) => acquireLease({ ...options, store, onEvent }),
+    leases: async () => inspect(await sessionOf(store, options)),
+    announcesNode: true,
+    close: async () => (isOwn ? store.close() : undefined),
+  };
 }
 
 /** A node id from a store, renewed in a separate thread. */
-async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise<LeaseSource> {
+async function fromWorker(options: HoldOptions): Promise<LeaseSource> {
   const { store, clock, random, signal, tracer, killOnLoss = false } = options;
   const storeUrl = typeof store === 'string' ? store : store.url;
   if (!isUrl(store) || storeUrl === 'memory:') {
@@ -274,37 +267,35 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
       "the URL of a store outside this process when keeper is 'worker'",
     );
   }
-  const { taskId, cluster, nodes, durationMs, graceMs, probed } = options;
-  const { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
-  const waiting = { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs };
-  const wanted = { ...waiting, taskId, cluster, nodes, durationMs, graceMs, probed };
+  const { forThread } = await import('./worker/messages.js');
   const { acquireInWorker } = await import('./worker/worker-lease.js');
+  const settings = { ...storeAccess(options), ...forThread(options), store: storeUrl, killOnLoss };
   // This thread's own connection, opened when it is first used.
   let second: Promise<StoreSession> | undefined;
   const session = () => {
     second ??= openedStore({ ...options, store }, options).then((opened) => sessionOf(opened, options));
     return second;
   };
-  const lease = await acquireInWorker({
-    settings: { ...storeAccess(options), ...wanted, store: storeUrl, killOnLoss },
-    ...{ clock, random, session, signal, tracer },
-    emit: onEvent,
-  });
-  const leases = async () => inspect(await session());
-  return { lease, leases, announcesNode: true, close: async () => (await second)?.store.close() };
+  return {
+    acquire: (emit) => acquireInWorker({ settings, clock, random, session, signal, tracer, emit }),
+    leases: async () => inspect(await session()),
+    announcesNode: true,
+    close: async () => (await second)?.store.close(),
+  };
 }
 
 /** A node id that is held as long as a session with ZooKeeper. */
 async function fromZooKeeper(
   options: HoldOptions,
-  onEvent: LeaseListener,
-  { zookeeper, fields }: Discoverer,
+  { zookeeper, fields: data }: Discoverer,
 ): Promise<LeaseSource> {
   const { acquireFromZooKeeper } = await import(
     '../../zookeeper/discovery/allocation/acquire-from-zookeeper.js'
   );
-  const lease = await acquireFromZooKeeper({ ...options, zookeeper, data: fields, onEvent });
-  return { lease, announcesNode: false };
+  return {
+    acquire: (onEvent) => acquireFromZooKeeper({ ...options, zookeeper, data, onEvent }),
+    announcesNode: false,
+  };
 }
 
 async function sessionOf(store: LeaseStore, { clock }: HoldOptions): Promise<StoreSession> {

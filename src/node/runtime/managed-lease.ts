@@ -1,14 +1,14 @@
 import { onAbort } from '../../core/base/abort.js';
 import { sleepUntil } from '../../core/base/sleep-until.js';
 import { systemClock } from '../../core/base/system.js';
-import { afterWork, homeOf, setHome } from '../../core/lease/hold/lease-home.js';
+import { afterWork } from '../../core/lease/hold/lease-home.js';
 import type { Lease, LeaseLostError } from '../../core/lease/model/lease.js';
 import { graceAfterLoss } from '../../core/lease/model/lease-timing.js';
 import type { Discovery } from '../../zookeeper/discovery/discovery.js';
 import type { HeldNode } from './hold-node.js';
 
 /** The exit code of a process that lost its lease. */
-export const EXIT_LEASE_LOST = 76;
+const EXIT_LEASE_LOST = 76;
 
 /** What happens to the process when its lease is lost. */
 export type LossPolicy = 'exit' | 'signal' | ((error: LeaseLostError) => void);
@@ -33,7 +33,7 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
   const release = () => {
     if (ending === undefined) {
       onRelease();
-      ending = afterWork(lease, (workEnded) => node.end({ workEnded, release: true }));
+      ending = afterWork(lease.home, (workEnded) => node.end({ workEnded, release: true }));
     }
     return ending;
   };
@@ -42,7 +42,7 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
     if (typeof onLost === 'function') onLost(error);
     else if (onLost === 'exit') void exitInTime(error);
   });
-  const managed: ManagedLease = {
+  return {
     id: lease.id,
     version: lease.version,
     taskId: lease.taskId,
@@ -56,13 +56,12 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
       return lease.deadline;
     },
     tenureTime: lease.tenureTime,
+    home: lease.home,
     isValid: () => lease.isValid(),
     setKnownNodes: (versions) => lease.setKnownNodes(versions),
     release,
     [Symbol.asyncDispose]: release,
   };
-  setHome(managed, homeOf(lease));
-  return managed;
 }
 
 /**

@@ -10,12 +10,11 @@ import type { StoreUrl } from '../../core/store/store-url.js';
 export const REQUEST_TIMEOUT_MS = 5_000;
 
 /** How to reach a store. */
-type StoreAccess = Omit<OpenStoreOptions, 'clock' | 'random' | 'requestTimeoutMs' | 'pollMs'>;
+type StoreAccess = Omit<OpenStoreOptions, 'clock' | 'random' | 'requestTimeoutMs'>;
 
 /** Which store, and how to reach it. */
 export interface StoreOptions extends StoreAccess {
   readonly store: StoreUrl | string;
-  readonly waitPollMs?: number | undefined;
 }
 
 /** Of settings that have more, how to reach the store. A field that is forgotten here does not compile. */
@@ -28,12 +27,12 @@ export function storeAccess({ endpoint, region, etcd }: StoreAccess): Required<S
  * @throws {ConfigError} when a setting is unusable
  */
 export async function openedStore(
-  { store, waitPollMs: pollMs, ...settings }: StoreOptions,
+  { store, ...settings }: StoreOptions,
   { clock, random }: { readonly clock: Clock; readonly random: RandomSource },
 ): Promise<LeaseStore> {
   const { openStore } = await import('../../core/store/open-store.js');
   return openStore(store, {
     ...storeAccess(settings),
-    ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS, pollMs },
+    ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS },
   });
 }

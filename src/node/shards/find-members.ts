@@ -1,5 +1,5 @@
 import type { RandomSource } from '../../core/base/clock.js';
-import { concurrently } from '../../core/base/concurrently.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { nativeCodec } from '../../core/lease/model/lease-codec.js';
 import {
@@ -17,7 +17,6 @@ import type { Member } from './shard-map.js';
 
 /** The most leases that one look reads, and how many at a time. */
 const MAX_READS = 100;
-const READS = 16;
 /** How many members a look reads although their leases are renewed. */
 const DRAWN = 2;
 /** Of a renewal period: a held lease that is older than that has probably lost its holder. */
@@ -55,7 +54,7 @@ export function readLeases(
     const lease: LeaseState = reading.kind === 'lease' ? reading.lease : { kind: 'vacant' };
     return { id, kind: reading.kind, lease, age: object?.age ?? { min: 0, max: 0 } };
   };
-  return concurrently(ids, READS, read, signal);
+  return concurrently(ids, REQUESTS_AT_ONCE, read, signal);
 }
 
 /** What a look needs to know. */

@@ -72,7 +72,7 @@ export class ShardMember implements OwnedShards {
       staggerMs: session.store.minWriteIntervalMs ?? STAGGER_MS,
       onDue: () => this.#wake(),
     });
-    home.shards = () => ({
+    const figures = () => ({
       owned: this.owned.length,
       moving: this.#map.shards.filter(({ owner, next }) => next && owner === this.#me).length,
       orphaned: shardCounts(this.#map).orphaned,
@@ -80,8 +80,9 @@ export class ShardMember implements OwnedShards {
       failedStarts: this.#holdings.failedStarts,
       epochAgeMs: home.clock.monotonic() - this.#writtenAt,
     });
-    home.leave = () => this.#leave();
-    onAbort(lease.retiring, home.leave);
+    const end = () => this.#leave();
+    home.attach({ figures, end });
+    onAbort(lease.retiring, end);
     onAbort(signal, () => this.#holdings.abort(signal.reason));
     void this.#run();
   }
@@ -273,7 +274,7 @@ export class ShardMember implements OwnedShards {
     // For a while after the write: a program that does not follow the events stops nothing (T9).
     const isFresh = clock.monotonic() - this.#writtenAt < config.durationMs;
     const polls = isFresh && !session.store.changed && this.#map.shards.some(({ next }) => next === me);
-    const pollMs = polls ? session.store.pollMs : Number.POSITIVE_INFINITY;
+    const pollMs = polls ? session.pollMs : Number.POSITIVE_INFINITY;
     return Math.min(Math.min(this.#drawAt, this.#lookAt, moveAt) - clock.monotonic(), pollMs);
   }
 

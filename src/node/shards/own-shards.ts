@@ -3,7 +3,6 @@ import { checkArguments, FUNCTION, maybe, NAME } from '../../core/base/arguments
 import { ConfigError } from '../../core/base/errors.js';
 import { checkKnown } from '../../core/base/option-check.js';
 import { Overtaken } from '../../core/lease/hold/holder.js';
-import { homeOf } from '../../core/lease/hold/lease-home.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { readExistingCluster } from '../../core/lease/session/cluster-store.js';
 import { isStoreAway, whileStoreIsAway } from '../../core/lease/session/store-retry.js';
@@ -46,14 +45,13 @@ export async function ownShards(lease: Lease, options: OwnShardsOptions): Promis
     { start, startTimeoutMs, stopTimeoutMs, address },
     { start: FUNCTION, address: maybe(NAME) },
   );
-  const home = homeOf(lease);
-  const { tenureTime } = Object(lease) as Lease;
-  if (home === undefined || tenureTime === undefined || home.leave !== undefined) {
+  const { home, tenureTime } = Object(lease) as Partial<Lease>;
+  if (home === undefined || tenureTime === undefined || home.work !== undefined) {
     const given = home === undefined ? 'a static id, or one from ZooKeeper' : 'one that takes part already';
     throw new ConfigError('lease', given, 'the lease of a node id in a store, once');
   }
   // Before anything is awaited: two members of one tenure would each start every shard.
-  home.leave = async () => true;
+  home.attach({ end: async () => true });
   try {
     return await takePart({
       ...options,
@@ -64,7 +62,7 @@ export async function ownShards(lease: Lease, options: OwnShardsOptions): Promis
       signal: tenureTime.signal,
     });
   } catch (error) {
-    delete home.leave;
+    home.attach(undefined);
     throw error;
   }
 }

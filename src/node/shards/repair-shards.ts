@@ -74,7 +74,7 @@ async function attempt(options: RepairShardsOptions): Promise<ShardsRepair | und
     if ((await retry(() => session.read(SHARDS_KEY)))?.etag !== frozen) throw superseded();
     if (waiting.length === 0) break;
     if (waiting.length < before) onWait?.(waiting);
-    await clock.sleep(session.store.pollMs);
+    await clock.sleep(session.pollMs);
   }
   const { status } = await replace(ownerless(first + 1, count), frozen);
   if (status === 'conflict') throw superseded();

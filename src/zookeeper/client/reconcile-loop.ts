@@ -1,5 +1,5 @@
 import { withTimeout } from '../../core/base/abort.js';
-import { backoffMs } from '../../core/base/backoff.js';
+import { backoffMs, CALLER_WAITS } from '../../core/base/backoff.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { explain } from '../../core/base/errors.js';
@@ -64,8 +64,6 @@ interface ReconcileLoopOptions {
   readonly onEvent?: ((event: ReconcileEvent) => void) | undefined;
 }
 
-/** Between two attempts while something fails. */
-const RETRY_MS = { first: 100, max: 1_000 };
 /** In milliseconds. */
 const NEVER = Number.POSITIVE_INFINITY;
 /** How many problems are remembered, so as not to report them again. */
@@ -194,7 +192,7 @@ export class ReconcileLoop {
       // Items that have changed in the meantime are not as wanted yet.
       const isDone = ![...this.#items.keys()].some(({ dirty }) => dirty);
       if (problem !== undefined || isDone) this.#become(problem);
-      const retryMs = this.#failures === 0 ? NEVER : backoffMs(RETRY_MS, this.#failures, random);
+      const retryMs = this.#failures === 0 ? NEVER : backoffMs(CALLER_WAITS, this.#failures, random);
       const timeoutMs = Math.min(this.#pauseMs, retryMs);
       await this.#wakeUp.wait(timeoutMs === NEVER ? undefined : { clock, timeoutMs });
     }

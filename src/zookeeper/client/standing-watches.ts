@@ -1,4 +1,4 @@
-import { backoffMs } from '../../core/base/backoff.js';
+import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { notify } from '../../core/base/listeners.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
@@ -21,9 +21,6 @@ interface StandingWatchesOptions {
     request: (session: Session, full: string) => Promise<T>,
   ) => Promise<T>;
 }
-
-/** Between the reads of a watch that fails, in milliseconds: the first and the longest. */
-const RETRY_MS = { first: 100, max: 5_000 };
 
 /** The subject of a watch. */
 interface Watched<S> {
@@ -222,7 +219,7 @@ export class StandingWatches {
     // At the next connection every watch reads again. A failure with a connection is repeated a little later.
     if (failure === undefined || isFault(failure, 'connection-loss', 'session-expired', 'closed')) return;
     await clock
-      .sleep(backoffMs(RETRY_MS, watch.failures + 1, random), this.#over.signal)
+      .sleep(backoffMs(IN_BACKGROUND, watch.failures + 1, random), this.#over.signal)
       .catch(() => undefined);
     this.#invalidate(watch);
   }

@@ -12,7 +12,7 @@ import {
   TEXT,
   whole,
 } from '../../core/base/arguments.js';
-import { backoffMs } from '../../core/base/backoff.js';
+import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
@@ -81,7 +81,6 @@ export interface ConfigurationChange {
 const WATCH_TIMEOUT_MS = 2_000;
 /** How many paths are begun to be watched in one turn of the event loop. */
 const WATCHES_AT_ONCE = 64;
-const RETRY_MS = { first: 100, max: 5_000 };
 
 /**
  * Resolves once the configuration has been read, or else its snapshot. `zookeeper` stays the caller's to
@@ -261,7 +260,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
         if (signal.aborted) break;
         failures += 1;
         if (failures === 1) onEvent?.({ type: 'read-failed', problem: explain(error) });
-        await clock.sleep(backoffMs(RETRY_MS, failures, random), signal).catch(() => undefined);
+        await clock.sleep(backoffMs(IN_BACKGROUND, failures, random), signal).catch(() => undefined);
       }
     }
     for (const watch of [...this.#watches.values()].flat()) watch.close();

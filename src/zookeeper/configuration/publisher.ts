@@ -10,6 +10,7 @@ import {
   TEXT,
   whole,
 } from '../../core/base/arguments.js';
+import { LOST_RACE } from '../../core/base/backoff.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError, WaitTimeoutError } from '../../core/base/errors.js';
 import { retrying } from '../../core/base/retry.js';
@@ -96,10 +97,9 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 const PRUNED_AT_ONCE = 100;
 /**
  * How often a publish is tried before it queues up at the context's lock, without which others may come first
- * for a minute, and the pauses, in milliseconds.
+ * for a minute.
  */
 const FREE_TRIES = 2;
-const PAUSE_MS = { first: 5, max: 100 };
 
 const WANTED = kind(
   'an array of changes, such as { key, new }, or a function that returns one',
@@ -238,7 +238,7 @@ export class ConfigPublisher {
       );
     const limit = timeoutSignal(clock, timeoutMs, late, signal);
     const retry = retrying({
-      ...{ clock, random, signal: limit.signal, backoff: PAUSE_MS },
+      ...{ clock, random, signal: limit.signal, backoff: LOST_RACE },
       mayPass: (error) => isFault(error, ...TRANSIENT, ...OVERTAKEN),
     });
     /** The revision that may have been published, and why that is not known. */

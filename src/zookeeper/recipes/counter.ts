@@ -1,4 +1,4 @@
-import { backoffMs } from '../../core/base/backoff.js';
+import { backoffMs, LOST_RACE } from '../../core/base/backoff.js';
 import { ConfigError } from '../../core/base/errors.js';
 import type { Retry } from '../../core/base/retry.js';
 import type { Znode, ZooKeeper } from '../client/zookeeper.js';
@@ -30,11 +30,8 @@ export interface Counter {
   set(value: bigint | number, options?: WaitOptions): Promise<void>;
 }
 
-/**
- * How often a change is tried before it takes the counter's lock, and the pauses in between, in milliseconds.
- */
+/** How often a change is tried before it takes the counter's lock. */
 const FREE_TRIES = 5;
-const PAUSE_MS = { first: 5, max: 200 };
 
 /**
  * A counter that all clients share: Curator's DistributedAtomicLong, whose promoted mode, a lock on the same
@@ -87,7 +84,7 @@ async function changed({ recipe, retry, signal }: Wait, next: Change): Promise<b
   for (let tries = 1; tries <= FREE_TRIES; tries += 1) {
     const { value, isDone } = await one();
     if (isDone) return value;
-    await clock.sleep(backoffMs(PAUSE_MS, tries, random), signal);
+    await clock.sleep(backoffMs(LOST_RACE, tries, random), signal);
   }
   const promoted = await lock(recipe.zookeeper, recipe.path, recipe).acquire({ signal });
   try {

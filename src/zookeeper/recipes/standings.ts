@@ -1,4 +1,4 @@
-import { concurrently } from '../../core/base/concurrently.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
 import type { Znode, ZooKeeper } from '../client/zookeeper.js';
 import { inOrder } from './contest.js';
 import type { Contender, Standing } from './standing.js';
@@ -18,8 +18,6 @@ const KINDS = [
 ] as const;
 /** Items of queues end so, too: no locks are below them. */
 const NUMBERED = /\d{10}$/;
-/** Reads under way at once, on each level. */
-const READS = 16;
 
 /**
  * The locks, elections and semaphores at these paths and below them that a task holds or waits for, by their
@@ -41,7 +39,7 @@ export async function standingsBelow(
       const order = inOrder(path, ours, marks);
       const znodes = await concurrently(
         order,
-        READS,
+        REQUESTS_AT_ONCE,
         (name, each) => zookeeper.read(below + name, { signal: each }),
         own,
       );
@@ -50,7 +48,7 @@ export async function standingsBelow(
     return names.filter((name) => !NUMBERED.test(name)).map((name) => below + name);
   };
   for (let level = [...paths]; level.length > 0; )
-    level = (await concurrently(level, READS, visit, signal)).flat();
+    level = (await concurrently(level, REQUESTS_AT_ONCE, visit, signal)).flat();
   return [...queues]
     .flatMap(([path, queue]) => standingsOf(path, queue, queues))
     .sort((a, b) => (a.path < b.path ? -1 : 1));

@@ -26,6 +26,7 @@ export class PlainLease implements Lease {
   readonly taskId: string;
   /** It makes no unique ids. */
   readonly tenureTime = undefined;
+  readonly home = undefined;
   /** It knows no retirement. */
   readonly retiring = new AbortController().signal;
   #record: PlainRecord;

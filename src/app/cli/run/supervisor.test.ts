@@ -68,6 +68,7 @@ function scene({
       return held.deadline;
     },
     tenureTime: undefined,
+    home: undefined,
     isValid: () => !loss.signal.aborted && clock.monotonic() < held.deadline,
     setKnownNodes: () => undefined,
     release: async () => undefined,

@@ -1,4 +1,4 @@
-import { concurrently } from '../../../core/base/concurrently.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../../core/base/concurrently.js';
 import { leaseKey } from '../../../core/lease/model/lease-state.js';
 import { readingOf } from '../../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
@@ -23,9 +23,6 @@ interface StaticNodesOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Reads under way at once. */
-const READS = 16;
-
 /**
  * The node ids that are announced in the discovery tree and not held in the store, in ascending order: as of
  * the reading, which is one moment for each. A lease object that cannot be understood counts as held.
@@ -45,7 +42,7 @@ export async function staticNodes({
       ? [{ id: parsed.nodeId, taskId: assignment?.taskId }]
       : [],
   );
-  const isStatic = await concurrently(announced, READS, async ({ id }) => {
+  const isStatic = await concurrently(announced, REQUESTS_AT_ONCE, async ({ id }) => {
     const reading = readingOf(await session.read(leaseKey(id), signal && { signal }));
     return reading.kind === 'absent' || (reading.kind === 'lease' && reading.lease.kind !== 'held');
   });

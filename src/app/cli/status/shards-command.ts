@@ -1,4 +1,4 @@
-import { concurrently } from '../../../core/base/concurrently.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../../core/base/concurrently.js';
 import { StoreUnusableError } from '../../../core/base/errors.js';
 import { inspectNode } from '../../../core/lease/operate/inspect.js';
 import { readCluster } from '../../../core/lease/session/cluster-store.js';
@@ -11,8 +11,6 @@ import type { Io } from '../terminal/io.js';
 import { formatDuration } from '../terminal/text.js';
 import { type StatusRequest, type StatusView, show } from './status-command.js';
 
-/** Leases read at the same time. */
-const READS = 16;
 const NODES = [
   ['NODE', 'right'],
   ['VERSION', 'right'],
@@ -47,7 +45,7 @@ async function reading(session: StoreSession): Promise<StatusView> {
   }
   const { map, object, problem } = found;
   if (problem !== undefined && !map.frozen) throw new StoreUnusableError(`${url}: ${shardsText(found)}`);
-  const nodes = await concurrently(map.members, READS, async (member) => {
+  const nodes = await concurrently(map.members, REQUESTS_AT_ONCE, async (member) => {
     const { state, version, taskId = '' } = await inspectNode(session, member.id, cluster.config);
     const isReplaced = state === 'held' && version > member.version;
     return { member, taskId, state: isReplaced ? 'replaced' : state };

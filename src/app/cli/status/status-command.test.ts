@@ -45,7 +45,7 @@ async function scene({ nodes = 5, screen }: { nodes?: number; screen?: Screen } 
       renewal: 0,
       acquiredAt: 0,
       idWidth: 8,
-      narrowIdsUntil: undefined,
+      narrowIdsUntil: 0,
       ...lease,
     };
     const { body, metadata } = nativeCodec.encode(held);
@@ -227,7 +227,7 @@ describe('nodelease status', () => {
     const { session, io, hold, bucket, clock } = await scene({ nodes: 4 });
     hold(0, { taskId: 'narrow' });
     hold(1, { taskId: 'wide', idWidth: 9 });
-    hold(2, { taskId: 'silent', idWidth: 0 });
+    hold(2, { taskId: 'old' });
     hold(3, { taskId: 'dead', durationMs: 1_000 });
     await clock.advance(3_000);
     await showStatus(session, once, io);
@@ -243,7 +243,7 @@ describe('nodelease status', () => {
     await showStatus(session, once, growing);
     const [head, titles] = growing.answer().split('\n');
     expect(head).toBe(
-      'growing: node ids are to take 9 bits in unique ids, 2 holders not there yet: 0 (narrow, 8 bits), 2 (silent, does not say)',
+      'growing: node ids are to take 9 bits in unique ids, 2 holders not there yet: 0 (narrow, 8 bits), 2 (old, 8 bits)',
     );
     expect(titles).toMatch(/^ID {2}STATE/);
     const small = capturedIo({ columns: 60, rows: 7, color: false }, clock);
@@ -254,7 +254,7 @@ describe('nodelease status', () => {
     const json = capturedIo(undefined, clock);
     await showStatus(session, { ...once, json: true }, json);
     const { nodes } = JSON.parse(json.answer()) as StatusReport;
-    expect(nodes.map(({ idWidth }) => idWidth)).toEqual([8, 9, null, 8]);
+    expect(nodes.map(({ idWidth }) => idWidth)).toEqual([8, 9, 8, 8]);
   });
 
   it('keeps within a terminal, with the most important ids, and shows all of them on request', async () => {

@@ -47,6 +47,18 @@ async function body(store: MemoryLeaseStore, key: string): Promise<Record<string
 }
 
 describe('acquiring', () => {
+  it('waits for a free id with a first pause as long as configured', async () => {
+    const { start, store, clock } = cluster({ nodes: 1 });
+    await start().lease;
+    const { events } = start({
+      store: Object.assign(store.connect(), { changed: undefined }),
+      waitPollMs: 3_000,
+    });
+    await clock.advance(100);
+    const pauses = events.flatMap((event) => (event.type === 'waiting' ? [event.sleepMs] : []));
+    expect(pauses).toEqual([expect.closeTo(3_000, -3.1)]);
+  });
+
   it('gives the lowest free id, at version 1, on an empty store', async () => {
     const { start, store } = cluster();
     const lease = await start().lease;

@@ -1,4 +1,5 @@
 import { checkArguments, checked, STORE } from '../../base/arguments.js';
+import { CALLER_WAITS } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import { checkTaskId } from '../../base/host/task-id.js';
@@ -29,6 +30,12 @@ export interface AcquireLeaseOptions extends WantedSettings, StickySettings {
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
   /**
+   * The first pause between two scans while no id is free, in milliseconds. It grows to a third of the
+   * duration.
+   * @default what the store suggests
+   */
+  readonly waitPollMs?: number | undefined;
+  /**
    * How often a holder reads the cluster's settings, in milliseconds, rounded to the nearest renewal. The
    * settings request wider unique ids, or show that its node id is being retired. @default at each renewal
    */
@@ -47,12 +54,12 @@ export interface AcquireLeaseOptions extends WantedSettings, StickySettings {
  * Timeout for the store's first answer, in milliseconds. It is short, so that a wrong address is reported
  * soon.
  */
-const FIRST_CONTACT = { timeoutMs: 8_000, backoff: { first: 100, max: 1_000 } };
+const FIRST_CONTACT = { timeoutMs: 8_000, backoff: CALLER_WAITS };
 /** How long a single request may take while acquiring, in milliseconds. */
 const ACQUIRE_REQUEST_MS = 4_000;
 
 /** Not all: a command gives its settings, too, of which `onRetire` is no function. */
-const USUAL = ['signal', 'onEvent', 'acquireTimeoutMs', 'settingsIntervalMs'];
+const USUAL = ['signal', 'onEvent', 'acquireTimeoutMs', 'waitPollMs', 'settingsIntervalMs'];
 
 /**
  * Acquires a node id and keeps it (docs/design/protocol.md).
@@ -92,10 +99,10 @@ async function acquire(
     const until =
       options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
     const retry = whileStoreIsAway({ clock, random, signal, until, emit });
-    const { sticky, preferId, stickyWaitMs } = options;
+    const { sticky, preferId, stickyWaitMs, waitPollMs } = options;
     const context: AcquireContext = {
       ...{ session, clock, random, taskId, emit, until, signal, retry },
-      ...{ sticky: sticky && stickyMark(sticky), preferId, stickyWaitMs },
+      ...{ sticky: sticky && stickyMark(sticky), preferId, stickyWaitMs, waitPollMs },
     };
     const beginning = await firstContact(options, context);
     const { cluster } = beginning;

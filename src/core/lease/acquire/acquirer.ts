@@ -6,7 +6,7 @@ import { availability, type LeaseState, revived } from '../model/lease-state.js'
 import type { StoredCluster } from '../session/cluster-store.js';
 import { type CandidateScan, CandidateScanner } from './candidate-scan.js';
 import { type Candidate, CandidateChoice } from './candidates.js';
-import { type AcquireContext, type Claim, Claimant } from './claim.js';
+import { type AcquireContext, Claimant, type FreeLease } from './claim.js';
 import type { PartialListing } from './partial-listing.js';
 import { Preference } from './preference.js';
 import { type ScanPlan, WaitForFreeId } from './wait-for-free-id.js';
@@ -25,13 +25,23 @@ export interface Beginning {
   readonly raced: boolean;
 }
 
-type Attempt =
+/** What trying one candidate led to. */
+type CandidateOutcome =
   | { readonly kind: 'acquired'; readonly acquisition: Acquisition }
   /**
    * `lost`: another task won. `not-free`: the listing showed it as free, its object does not. The candidate
    * is not tried again before `notBefore`, on the monotonic clock, unless its row changes.
    */
   | { readonly kind: 'lost' | 'not-free'; readonly notBefore?: number };
+
+/** What trying the candidates of a scan led to. */
+type ScanOutcome =
+  | { readonly kind: 'acquired'; readonly acquisition: Acquisition }
+  /** Other tasks won: the listing is out of date. */
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'none-free' };
+
+const ALL_PAGES: ScanPlan = { pages: 'all' };
 
 /** Number of further scans after a race that was lost when the time was up: an id may still be free. */
 const LATE_ROUNDS = 8;
@@ -63,45 +73,46 @@ export class Acquirer {
    * @throws `signal.reason`
    */
   async acquire({ cluster, listing, raced }: Beginning): Promise<Acquisition> {
-    const wait = new WaitForFreeId(this.options);
-    let waited = false;
-    let changedHands = false;
     if (raced) {
       this.#choice.presumeContention();
       this.#claimant.noteRefusal('If-None-Match');
     }
+    const wait = new WaitForFreeId(this.options);
     try {
+      // 1. Scan. With a sticky key, wait until the former id is free.
       let scan = await this.#waitForFormer(await this.#scanner.first(cluster, listing));
       for (;;) {
         this.options.signal?.throwIfAborted();
-        const taken = await this.#tryInTurn(scan);
-        if (taken !== undefined && taken !== 'lost') return taken;
-        let plan: ScanPlan = { pages: 'all' };
-        if (taken === 'lost') {
-          changedHands = true;
+        // 2. Try the candidates, one after the other.
+        const outcome = await this.#tryInTurn(scan);
+        if (outcome.kind === 'acquired') return outcome.acquisition;
+        // 3. Scan again: soon after a lost race, at once if there may be more candidates, otherwise after a wait.
+        if (outcome.kind === 'lost') {
+          wait.restart();
           await this.#pauseAfterLoss(scan);
-        } else if (scan.isConclusive) {
-          if (this.#foreign !== undefined) throw foreignError(this.options.session.store.url, this.#foreign);
-          const { complete } = scan.listing;
-          const { durationMs } = scan.cluster.config;
-          const expiry = this.#scanner.firstExpiry(scan);
-          const next = await wait.next({
-            durationMs,
-            scannedAt: scan.scannedAt,
-            complete,
-            changedHands,
-            ...expiry,
-          });
-          if (next !== 'too-late') plan = next;
-          else if (complete) throw new AcquireTimeoutError(this.#timeoutText(scan));
-          waited = true;
-          changedHands = false;
         }
-        scan = await this.#scanner.again(scan.cluster, plan, waited);
+        const waits = outcome.kind === 'none-free' && scan.isConclusive;
+        const plan = waits ? await this.#untilWorthAScan(wait, scan) : ALL_PAGES;
+        scan = await this.#scanner.again(scan.cluster, plan, wait.hasBegun);
       }
     } finally {
       wait.end();
     }
+  }
+
+  /**
+   * Waits after a scan that found no free id.
+   * @throws {AcquireTimeoutError} when the time is up, and the scan showed all leases
+   */
+  async #untilWorthAScan(wait: WaitForFreeId, scan: CandidateScan): Promise<ScanPlan> {
+    if (this.#foreign !== undefined) throw foreignError(this.options.session.store.url, this.#foreign);
+    const { scannedAt, listing, cluster } = scan;
+    const { complete } = listing;
+    const { durationMs } = cluster.config;
+    const plan = await wait.next({ durationMs, scannedAt, complete, ...this.#scanner.firstExpiry(scan) });
+    if (plan !== 'too-late') return plan;
+    if (complete) throw new AcquireTimeoutError(this.#timeoutText(scan));
+    return ALL_PAGES;
   }
 
   /**
@@ -122,17 +133,13 @@ export class Acquirer {
       const sleepMs = Math.max(0, Math.min(limit, expiryAt, lookAt) - clock.monotonic());
       emit({ type: 'waiting', sleepMs, why: `its former node id ${former.id} is not free yet` });
       await clock.sleep(sleepMs, signal);
-      scan = await this.#scanner.again(scan.cluster, { pages: 'all' }, true);
+      scan = await this.#scanner.again(scan.cluster, ALL_PAGES, true);
     }
     return scan;
   }
 
-  /** Tries one id after the other; 'lost' means that the listing is out of date. */
-  async #tryInTurn({
-    candidates,
-    cluster,
-    listing,
-  }: CandidateScan): Promise<Acquisition | 'lost' | undefined> {
+  /** Tries one id after the other. */
+  async #tryInTurn({ candidates, cluster, listing }: CandidateScan): Promise<ScanOutcome> {
     const lossesBefore = this.#choice.losses;
     const groups = await this.#preference.inOrder(candidates, lossesBefore > 0);
     // Reading one object is cheaper than listing many pages again.
@@ -141,14 +148,14 @@ export class Acquirer {
       while (rest.length > 0) {
         this.options.signal?.throwIfAborted();
         const candidate = this.#choice.next(rest);
-        const attempt = await this.#try(candidate, cluster);
-        if (attempt.kind === 'acquired') return attempt.acquisition;
-        if (attempt.notBefore !== undefined) this.#scanner.dismiss(candidate, attempt.notBefore);
-        if (attempt.kind === 'not-free' || this.#choice.lost()) continue;
-        if (spare === 0) return 'lost';
+        const outcome = await this.#try(candidate, cluster);
+        if (outcome.kind === 'acquired') return outcome;
+        if (outcome.notBefore !== undefined) this.#scanner.dismiss(candidate, outcome.notBefore);
+        if (outcome.kind === 'not-free' || this.#choice.lost()) continue;
+        if (spare === 0) return { kind: 'lost' };
         spare -= 1;
       }
-    return this.#choice.losses > lossesBefore ? 'lost' : undefined;
+    return { kind: this.#choice.losses > lossesBefore ? 'lost' : 'none-free' };
   }
 
   /**
@@ -167,7 +174,7 @@ export class Acquirer {
     if (sleepMs > 0) await clock.sleep(sleepMs, signal);
   }
 
-  async #try(candidate: Candidate, cluster: StoredCluster): Promise<Attempt> {
+  async #try(candidate: Candidate, cluster: StoredCluster): Promise<CandidateOutcome> {
     const { id, key, row } = candidate;
     if (row === undefined)
       return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
@@ -195,8 +202,8 @@ export class Acquirer {
     return { kind: object.etag === row.etag ? 'not-free' : 'lost', notBefore };
   }
 
-  async #take(claim: Claim, from: Acquisition['from'], cluster: StoredCluster): Promise<Attempt> {
-    const tenure = await this.#claimant.take(claim, cluster);
+  async #take(free: FreeLease, from: Acquisition['from'], cluster: StoredCluster): Promise<CandidateOutcome> {
+    const tenure = await this.#claimant.take(free, cluster);
     return tenure === undefined ? { kind: 'lost' } : { kind: 'acquired', acquisition: { ...tenure, from } };
   }
 

@@ -30,14 +30,16 @@ export interface AcquireContext extends Omit<StickySettings, 'sticky'> {
   readonly sticky?: string | undefined;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal | undefined;
+  /** The first pause of the wait for a free id, in milliseconds. @default what the store suggests */
+  readonly waitPollMs?: number | undefined;
   /** When to stop waiting for holders, on the monotonic clock. */
   readonly until: number;
   /** While the store is away, until then, and for some seconds in any case. */
   readonly retry: Retry;
 }
 
-/** An id that may be taken, with the state that was read. */
-export interface Claim {
+/** A lease that may be taken, with the state that was read. */
+export interface FreeLease {
   readonly id: number;
   readonly previous: LeaseState;
   /** Undefined if there is no object. */
@@ -72,7 +74,7 @@ export class Claimant {
    * @throws {StoreUnusableError} when the store ignores conditions
    * @throws {StoreError} when the store refuses, or is away until the time is up
    */
-  async take({ id, previous, etag }: Claim, cluster: StoredCluster): Promise<Tenure | undefined> {
+  async take({ id, previous, etag }: FreeLease, cluster: StoredCluster): Promise<Tenure | undefined> {
     const { session, clock, random, taskId, sticky } = this.options;
     const { durationMs, graceMs, idWidth, idFloor } = cluster.config;
     const expiresAfterMs = durationMs + graceMs;

@@ -1,4 +1,4 @@
-import { concurrently } from '../../base/concurrently.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../base/concurrently.js';
 import type { ListedObject } from '../../store/lease-store.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec, readSticky } from '../model/lease-codec.js';
@@ -7,8 +7,8 @@ import type { CandidateScan } from './candidate-scan.js';
 import type { Candidate } from './candidates.js';
 import type { AcquireContext } from './claim.js';
 
-/** Of how many objects the mark is read at most, the oldest first, and of how many at a time. */
-const READS = { most: 64, atOnce: 16 } as const;
+/** Of how many objects the mark is read at most, the oldest first. */
+const MAX_READS = 64;
 
 /** Which of the free ids a task would rather have. It orders them and decides nothing else. */
 export class Preference {
@@ -28,7 +28,7 @@ export class Preference {
     const preferred = candidates.filter(({ id }) => id === preferId);
     const others = candidates.filter(({ id }) => id !== preferId);
     const used = others.filter(isUsed);
-    if (sticky === undefined || isContended || used.length > READS.most) return [preferred, others];
+    if (sticky === undefined || isContended || used.length > MAX_READS) return [preferred, others];
     const mine = await this.#mine(used);
     const free = others.filter((candidate) => this.#markOf(candidate) === undefined);
     const foreign = used.filter((candidate) => !mine.includes(candidate) && !free.includes(candidate));
@@ -45,9 +45,9 @@ export class Preference {
       .map((row) => ({ id: nodeIdOf(row.key) ?? size, key: row.key, row }))
       .filter(({ id, row }) => id < size && isHeld(row, cluster.config))
       .sort(byAge)
-      .slice(0, READS.most);
+      .slice(0, MAX_READS);
     const free = candidates.filter(isUsed);
-    const [last] = await this.#mine([...held, ...(free.length > READS.most ? [] : free)]);
+    const [last] = await this.#mine([...held, ...(free.length > MAX_READS ? [] : free)]);
     return last?.row && isHeld(last.row, cluster.config) ? last : undefined;
   }
 
@@ -70,7 +70,7 @@ export class Preference {
   async #mine(candidates: readonly Candidate[]): Promise<Candidate[]> {
     const { session, retry, sticky } = this.context;
     const unread = candidates.filter((candidate) => !this.#marks.has(stateOf(candidate)));
-    await concurrently(unread, READS.atOnce, async ({ key }) => {
+    await concurrently(unread, REQUESTS_AT_ONCE, async ({ key }) => {
       const object = await retry((call) => session.read(key, call));
       if (object !== undefined) this.#marks.set(`${key} ${object.etag}`, readSticky(object.metadata));
     });

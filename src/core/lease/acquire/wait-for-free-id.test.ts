@@ -208,22 +208,36 @@ function failsToWatch(): Promise<void> {
   throw new Error('cannot watch');
 }
 
+interface Scenery {
+  readonly seed?: number;
+  readonly pollMs?: number;
+}
+
+interface Scan extends Partial<FruitlessScan> {
+  readonly expiryMs?: number;
+  readonly restarts?: boolean;
+}
+
 /** How long one task sleeps between two scans, by the clock that it moves on. */
-function oneWaits({ pollMs = 1_200, seed = 1 } = {}) {
+function oneWaits({ seed = 1, ...suggested }: Scenery = {}, waitPollMs?: number) {
   const clock = new VirtualClock();
-  const store = Object.assign(new MemoryLeaseStore({ clock }), { changed: undefined, pollMs });
+  const store = Object.assign(new MemoryLeaseStore({ clock }), {
+    changed: undefined,
+    pollMs: undefined,
+    ...suggested,
+  });
   const wait = new WaitForFreeId({
     ...{ session: new StoreSession(store, clock, 1_000), clock, random: seededRandom(seed) },
-    ...{ emit: () => undefined, until: Number.POSITIVE_INFINITY },
+    ...{ emit: () => undefined, until: Number.POSITIVE_INFINITY, waitPollMs },
   });
-  return async (scan: Partial<FruitlessScan> & { readonly expiryMs?: number } = {}): Promise<number> => {
+  return async ({ expiryMs, restarts = false, ...scan }: Scan = {}): Promise<number> => {
+    if (restarts) wait.restart();
     const scannedAt = clock.monotonic();
-    const expiryAt = scannedAt + (scan.expiryMs ?? Number.POSITIVE_INFINITY);
+    const expiryAt = scannedAt + (expiryMs ?? Number.POSITIVE_INFINITY);
     const base = {
       durationMs: DURATION,
       scannedAt,
       complete: true,
-      changedHands: false,
       expiryAt,
       expiryAfter: undefined,
     };
@@ -249,10 +263,17 @@ describe('the pause between two scans', () => {
     }
   });
 
+  it('begins with what the task’s settings say, or else with what the store suggests', async () => {
+    const [suggested, set] = [await oneWaits({ pollMs: 500 })(), await oneWaits({ pollMs: 500 }, 3_000)()];
+    expect(suggested).toBeLessThanOrEqual(1.2 * 500);
+    expect(set).toBeGreaterThanOrEqual(0.8 * 3_000);
+    expect(set).toBeLessThanOrEqual(1.2 * 3_000);
+  });
+
   it('starts again when ids change hands', async () => {
     const pause = oneWaits();
     for (let count = 0; count < 5; count += 1) await pause();
-    expect(await pause({ changedHands: true })).toBeLessThanOrEqual(1.2 * 1_200);
+    expect(await pause({ restarts: true })).toBeLessThanOrEqual(1.2 * 1_200);
     expect(await pause()).toBeGreaterThanOrEqual(0.8 * 1_800);
   });
 

@@ -34,8 +34,6 @@ export interface FruitlessScan {
   readonly scannedAt: number;
   /** Whether it showed all leases. */
   readonly complete: boolean;
-  /** Whether an id was free, and another task has taken it. */
-  readonly changedHands: boolean;
   /** When the first of the leases that it showed can be found expired; infinity for none. */
   readonly expiryAt: number;
   /** The key after which a page has to begin to show that lease; undefined where every page shows it. */
@@ -57,6 +55,8 @@ export interface ScanPlan {
  */
 export class WaitForFreeId {
   readonly #watch: ChangeWatch | undefined;
+  /** Whether it has waited. Meanwhile the cluster's settings may have changed. */
+  hasBegun = false;
   /** The pause after the last scan, before jitter, in milliseconds; 0 before the first. */
   #pauseMs = 0;
   #allScannedAt = Number.NEGATIVE_INFINITY;
@@ -71,8 +71,9 @@ export class WaitForFreeId {
    * @throws `signal.reason`
    */
   async next(scan: FruitlessScan): Promise<ScanPlan | 'too-late'> {
-    const { session, clock, random, emit, signal, until } = this.options;
+    const { session, clock, random, emit, signal, until, waitPollMs = session.pollMs } = this.options;
     signal?.throwIfAborted();
+    this.hasBegun = true;
     if (clock.monotonic() >= until) return 'too-late';
     const { durationMs, scannedAt, expiryAfter } = scan;
     if (scan.complete) this.#allScannedAt = scannedAt;
@@ -80,8 +81,7 @@ export class WaitForFreeId {
     if (this.#watch?.begin() === 'first') return { pages: 'all' };
 
     const maxPauseMs = durationMs * MAX_PAUSE;
-    const isFirst = this.#pauseMs === 0 || scan.changedHands;
-    this.#pauseMs = Math.min(isFirst ? session.store.pollMs : this.#pauseMs * GROWTH, maxPauseMs);
+    this.#pauseMs = Math.min(this.#pauseMs === 0 ? waitPollMs : this.#pauseMs * GROWTH, maxPauseMs);
     const spread = 1 + SPREAD * (2 * random.next() - 1);
     const newsJitterMs = random.next() * NEWS_JITTER_MS;
     const expiryAt = scan.expiryAt + random.next() * Math.min(MAX_EXPIRY_JITTER_MS, durationMs / 10);
@@ -103,6 +103,11 @@ export class WaitForFreeId {
     // The last scan must show all leases.
     if (now >= allAt || now >= until) return { pages: 'all' };
     return { pages: 'one', after: now >= expiryAt ? expiryAfter : undefined };
+  }
+
+  /** Ids change hands: the pauses are short again. */
+  restart(): void {
+    this.#pauseMs = 0;
   }
 
   /** Ends the watch. Idempotent. */

@@ -12,7 +12,6 @@ import { leaseTiming } from '../model/lease-timing.js';
 import { evictHolder } from '../operate/evict.js';
 import { readCluster } from '../session/cluster-store.js';
 import { StoreSession } from '../session/store-session.js';
-import { homeOf } from './lease-home.js';
 
 const DURATION = 15_000;
 
@@ -87,7 +86,7 @@ describe('a held lease', () => {
   it('shows a mark only once a renewal with it is applied, not by an earlier one with an equal mark', async () => {
     const { clock, direct, lease, network } = await hold();
     const shown = async () => JSON.parse((await direct.read('0.json'))?.body ?? '').shards;
-    const mark = homeOf(lease)?.mark ?? expect.unreachable();
+    const mark = lease.home?.mark ?? expect.unreachable();
     const equal = { shards: { epoch: 0 } };
     await Promise.all([mark(equal), clock.advance(1_500)]);
     expect(await shown()).toEqual({ epoch: 0 });

@@ -16,7 +16,7 @@ import {
 import type { LeaseTiming } from '../model/lease-timing.js';
 import type { StoreSession } from '../session/store-session.js';
 import { Overtaken } from './holder.js';
-import { afterWork, setHome } from './lease-home.js';
+import { afterWork, LeaseHome } from './lease-home.js';
 import { NodeHolder, type NodeHolderOptions } from './node-holder.js';
 import { StoreTenureTime } from './store-tenure-time.js';
 import type { TenureTime } from './tenure-time.js';
@@ -50,6 +50,7 @@ export interface KeeperOptions extends NodeHolderOptions {
 /** Holds one node id by its lease object in a store. */
 export class Keeper extends NodeHolder {
   readonly previous: PreviousHolder;
+  readonly home: LeaseHome;
   #held: HeldLease;
   #etag: string;
   /** The monotonic clock before the last write was sent that is known to be applied. */
@@ -88,14 +89,12 @@ export class Keeper extends NodeHolder {
       before: () => this.#held.timestamp,
       check: () => this.check(),
     });
-    const mark = (given: LeaseMark) => {
-      this.#mark = given;
-      this.#markedBy = this.#renewal + 1;
-      return new Promise<void>((resolve) => {
-        this.#marked = resolve;
-      });
-    };
-    setHome(this, { clock, random, session: async () => session, mark });
+    this.home = new LeaseHome(
+      clock,
+      random,
+      async () => session,
+      (mark) => this.#show(mark),
+    );
     this.start();
   }
 
@@ -117,9 +116,17 @@ export class Keeper extends NodeHolder {
   }
 
   override release(): Promise<void> {
-    return afterWork(this, (workEnded) => {
+    return afterWork(this.home, (workEnded) => {
       this.#workEnded = workEnded;
       return super.release();
+    });
+  }
+
+  #show(mark: LeaseMark): Promise<void> {
+    this.#mark = mark;
+    this.#markedBy = this.#renewal + 1;
+    return new Promise((resolve) => {
+      this.#marked = resolve;
     });
   }
 

@@ -1,26 +1,42 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
-import type { Lease } from '../model/lease.js';
 import type { LeaseMark } from '../model/lease-state.js';
 import type { StoreSession } from '../session/store-session.js';
 
-/** What a lease in a store offers to work that is built on it, such as shards. */
-export interface LeaseHome {
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  /** A session with the store of the lease, closed with the lease: its own, where that is in this thread. */
-  session(): Promise<StoreSession>;
+/** Work that relies on a lease, such as shards. */
+export interface LeaseWork {
+  /** For the metrics. */
+  readonly figures?: () => ShardFigures;
   /**
-   * Sets what further renewals write in addition: the first mark at once. Resolves when the lease shows it,
-   * unless another one has replaced it.
+   * Ends the work while the lease is still renewed (rule 8). Resolves to whether all of it has ended: otherwise
+   * the lease is not given back, and expires. It may be called again, and must not reject.
    */
-  mark(mark: LeaseMark): Promise<void>;
-  /** For the metrics, where the node takes part in shards. */
-  shards?: () => ShardFigures;
-  /**
-   * Ends the work. `release()` awaits it while the lease is still renewed (rule 8). Resolves to whether all work
-   * has ended: otherwise the lease is not given back, and expires. Must not reject.
-   */
-  leave?: () => Promise<boolean>;
+  end(): Promise<boolean>;
+}
+
+/** What a lease in a store offers to the work that is attached to it. */
+export class LeaseHome {
+  #work: LeaseWork | undefined;
+
+  constructor(
+    readonly clock: Clock,
+    readonly random: RandomSource,
+    /** A session with the store of the lease, closed with the lease: its own, where that is in this thread. */
+    readonly session: () => Promise<StoreSession>,
+    /**
+     * Sets what further renewals write in addition: the first mark at once. Resolves when the lease shows it,
+     * unless another one has replaced it.
+     */
+    readonly mark: (mark: LeaseMark) => Promise<void>,
+  ) {}
+
+  get work(): LeaseWork | undefined {
+    return this.#work;
+  }
+
+  /** From now on `release()` ends this work first. It replaces the work before; undefined for none. */
+  attach(work: LeaseWork | undefined): void {
+    this.#work = work;
+  }
 }
 
 /** The shards as this node knows them. */
@@ -39,19 +55,10 @@ export interface ShardFigures {
   readonly epochAgeMs: number;
 }
 
-const homes = new WeakMap<Lease, LeaseHome>();
-
-/** Undefined for a static id, and for one from ZooKeeper. */
-export function homeOf(lease: Lease): LeaseHome | undefined {
-  return homes.get(lease);
-}
-
-export function setHome(lease: Lease, home: LeaseHome | undefined): void {
-  if (home !== undefined) homes.set(lease, home);
-}
-
-/** Ends the work that is built on the lease, if there is any, and then the lease. */
-export function afterWork(lease: Lease, end: (workEnded: boolean) => Promise<void>): Promise<void> {
-  const leave = homes.get(lease)?.leave;
-  return leave === undefined ? end(true) : leave().then(end);
+/** Ends the work that is attached to the lease, if there is any, and then the lease (rule 8). */
+export function afterWork(
+  home: LeaseHome | undefined,
+  end: (workEnded: boolean) => Promise<void>,
+): Promise<void> {
+  return home?.work === undefined ? end(true) : home.work.end().then(end);
 }

@@ -7,6 +7,7 @@ import {
 } from '../model/lease.js';
 import type { LeaseAttributes } from '../model/lease-tracer.js';
 import { Holder, type HolderOptions } from './holder.js';
+import type { LeaseHome } from './lease-home.js';
 import type { TenureTime } from './tenure-time.js';
 
 export interface NodeHolderOptions extends HolderOptions<LeaseLostError> {
@@ -17,6 +18,7 @@ export interface NodeHolderOptions extends HolderOptions<LeaseLostError> {
 export abstract class NodeHolder extends Holder<LeaseLostError> implements Lease {
   abstract readonly retiring: AbortSignal;
   abstract readonly tenureTime: TenureTime;
+  abstract readonly home: LeaseHome | undefined;
 
   /** @param facts attributes of the spans, in addition to node id, version and task */
   constructor(

@@ -34,6 +34,7 @@ export function staticLease(options: {
     retiring: new AbortController().signal,
     deadline: Number.POSITIVE_INFINITY,
     tenureTime: undefined,
+    home: undefined,
     isValid: () => valid,
     setKnownNodes: () => undefined,
     release,

@@ -164,7 +164,7 @@ describe('what Camunda throws at is damaged, with the reason:', () => {
       nonce: 'n',
       renewal: 0,
     },
-    ...{ acquiredAt: 0, idWidth: 8, narrowIdsUntil: undefined },
+    ...{ acquiredAt: 0, idWidth: 8, narrowIdsUntil: 0 },
   });
   const tombstone = nativeCodec.encode({
     kind: 'released',

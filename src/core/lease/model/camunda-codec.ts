@@ -72,7 +72,7 @@ export function decodeCamundaLease(body: string, metadata: Metadata): CamundaLea
     knownNodes: Object.fromEntries(
       Object.entries(fieldsOf(mappingsByNodeId, 'mappingsByNodeId')).map(readKnown),
     ),
-    ...{ nonce: '', renewal: 0, acquiredAt: 0, idWidth: 0, narrowIdsUntil: undefined },
+    ...{ nonce: '', renewal: 0, acquiredAt: 0, idWidth: 0, narrowIdsUntil: 0 },
   };
   const nodeId = readLong(node.id ?? 0, 'nodeInstance.id', 0, MAX_INT);
   if (Object.keys(metadata).length === 0) throw new LeaseUnreadableError('has a body and no metadata');
@@ -94,7 +94,7 @@ export function decodeCamundaRestore(body: string): readonly number[] {
 function decodeEmpty(metadata: Metadata, acquirable: boolean): LeaseState {
   const version = Object.keys(metadata).length === 0 ? 0 : readMetadataVersion(metadata);
   const tombstone = { version, timestamp: 0, durationMs: 0, stampedUntil: undefined };
-  if (!acquirable) return { kind: 'retired', ...tombstone, generation: undefined };
+  if (!acquirable) return { kind: 'retired', ...tombstone, generation: Number.POSITIVE_INFINITY };
   return version === 0 ? { kind: 'vacant' } : { kind: 'released', ...tombstone };
 }
 

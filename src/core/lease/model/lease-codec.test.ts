@@ -17,17 +17,12 @@ const held: LeaseState = {
   acquiredAt: 1_795_219_197_534,
   nonce: '5f2b8c0d9e4a7163b1c8d2f0',
   renewal: 4,
-  idWidth: 0,
-  narrowIdsUntil: undefined,
+  idWidth: 9,
+  narrowIdsUntil: 1_795_219_199_017,
 };
 const states: [string, LeaseState, Record<string, string>][] = [
   ['vacant', { kind: 'vacant' }, {}],
   ['held', held, { taskid: '0f9d3c2e5b7a4d6f8e1c', version: '7', expiry: '1795219212534' }],
-  [
-    'held-width',
-    { ...held, idWidth: 9, narrowIdsUntil: 1_795_219_199_017 },
-    { taskid: '0f9d3c2e5b7a4d6f8e1c', version: '7', expiry: '1795219212534' },
-  ],
   [
     'released',
     { kind: 'released', version: 7, timestamp: 1_795_219_212_534, durationMs: 0, stampedUntil: undefined },
@@ -63,7 +58,7 @@ const states: [string, LeaseState, Record<string, string>][] = [
       timestamp: 1_795_219_212_534,
       durationMs: 0,
       stampedUntil: undefined,
-      generation: undefined,
+      generation: 3,
     },
     { version: '7', expiry: '1795219212534' },
   ],
@@ -127,7 +122,7 @@ describe('the native lease format', () => {
         timestamp: most,
         durationMs: 0,
         stampedUntil: undefined,
-        generation: undefined,
+        generation: 1_000_000,
       },
     ];
     for (const state of tombstones)
@@ -145,7 +140,7 @@ describe('the native lease format', () => {
     expect(nativeCodec.encode(least).body.length).toBeGreaterThan(nativeCodec.tombstoneMaxBytes);
   });
 
-  it.each([
+  it.each<[string, string]>([
     ['not json', 'is not JSON'],
     ['[1]', 'is not a JSON object'],
     ['null', 'is not a JSON object'],
@@ -158,6 +153,11 @@ describe('the native lease format', () => {
     ['{"version":1,"taskId":"a","timestamp":1}', '"durationMs"'],
     ['{"version":1,"taskId":"a","timestamp":1,"durationMs":0}', '"durationMs"'],
     ['{"version":1,"taskId":"a","timestamp":1,"durationMs":86400001}', '"durationMs"'],
+    ['{"retired":true,"version":1,"timestamp":1}', '"generation"'],
+    ...['acquiredAt', 'idWidth', 'narrowIdsUntil', 'nonce', 'renewal'].map((name): [string, string] => [
+      JSON.stringify({ ...JSON.parse(golden('held')), [name]: undefined }),
+      `"${name}"`,
+    ]),
     [`{"version":${2 ** 53 - 1},"taskId":"a","timestamp":1,"durationMs":1}`, '"version"'],
     [`{"version":1,"taskId":"a","timestamp":${2 ** 48},"durationMs":1}`, '"timestamp"'],
     [`{"released":true,"version":1,"timestamp":1,"stampedUntil":${2 ** 53 - 1}}`, '"stampedUntil"'],

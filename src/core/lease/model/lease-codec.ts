@@ -88,8 +88,7 @@ export const nativeCodec: LeaseCodec = {
         ...hints(metadata),
       };
       if (!isRetired) return { kind: 'released', ...tombstone };
-      const generation = fields.generation === undefined ? undefined : readInteger(fields, 'generation', 0);
-      return { kind: 'retired', ...tombstone, generation };
+      return { kind: 'retired', ...tombstone, generation: readInteger(fields, 'generation', 0) };
     }
     return {
       kind: 'held',
@@ -98,11 +97,11 @@ export const nativeCodec: LeaseCodec = {
       timestamp: readTime(fields, 'timestamp'),
       durationMs: readInteger(fields, 'durationMs', 1, DURATION_MS.most),
       knownNodes: readKnownNodes(fields.knownNodesMapping),
-      nonce: fields.nonce === undefined ? '' : readString(fields, 'nonce'),
-      renewal: fields.renewal === undefined ? 0 : readInteger(fields, 'renewal', 0),
-      acquiredAt: fields.acquiredAt === undefined ? 0 : readTime(fields, 'acquiredAt'),
-      idWidth: fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 0),
-      narrowIdsUntil: fields.narrowIdsUntil === undefined ? undefined : readTime(fields, 'narrowIdsUntil'),
+      nonce: readString(fields, 'nonce'),
+      renewal: readInteger(fields, 'renewal', 0),
+      acquiredAt: readTime(fields, 'acquiredAt'),
+      idWidth: readInteger(fields, 'idWidth', 8, 16),
+      narrowIdsUntil: readTime(fields, 'narrowIdsUntil'),
       ...hints(metadata),
       ...readMark(fields),
     };
@@ -164,7 +163,7 @@ function encodeHeld(held: HeldLease): string {
     durationMs: held.durationMs,
     knownNodesMapping: held.knownNodes,
     acquiredAt: held.acquiredAt,
-    idWidth: held.idWidth || undefined,
+    idWidth: held.idWidth,
     narrowIdsUntil: held.narrowIdsUntil,
     shards: held.shards,
     address: held.address,

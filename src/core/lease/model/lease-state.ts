@@ -27,15 +27,12 @@ export interface HeldLease {
   /** When the tenure began, in store time, milliseconds since the Unix epoch. */
   readonly acquiredAt: number;
   /**
-   * Bits of a node id in the unique ids that this tenure makes from now on, 8 … 16; 0 for a holder that does
-   * not say. `scale` waits for it.
+   * Bits of a node id in the unique ids that this tenure makes from now on, 8 … 16; 0 for a holder of Camunda.
+   * `scale` waits for it.
    */
   readonly idWidth: number;
-  /**
-   * The last timestamp, in store time, of this node id's unique ids with fewer bits; undefined for a holder
-   * that does not say.
-   */
-  readonly narrowIdsUntil: number | undefined;
+  /** The last timestamp, in store time, of this node id's unique ids with fewer bits. */
+  readonly narrowIdsUntil: number;
   /** The mark of the holder's sticky key. A hint: it decides only which free id is tried first. */
   readonly sticky?: string | undefined;
   /** The tenures before. */
@@ -78,8 +75,8 @@ export interface ReleasedLease {
  */
 export interface RetiredLease extends Omit<ReleasedLease, 'kind'> {
   readonly kind: 'retired';
-  /** The cluster's generation in which it was retired; undefined for a writer that does not say. */
-  readonly generation: number | undefined;
+  /** The cluster's generation in which it was retired; infinity for Camunda's. */
+  readonly generation: number;
 }
 
 /** The content of a lease object. */
@@ -182,8 +179,7 @@ export function mayExceed({ min, max }: Interval, limitMs: number): boolean {
  * age counts from its retirement.
  */
 export function revived(state: LeaseState, generation: number): LeaseState {
-  if (state.kind !== 'retired' || state.generation === undefined || state.generation >= generation)
-    return state;
+  if (state.kind !== 'retired' || state.generation >= generation) return state;
   const { generation: _, ...tombstone } = state;
   return state.version === 0 ? { kind: 'vacant' } : { ...tombstone, kind: 'released' };
 }
@@ -225,7 +221,7 @@ export function acquired(previous: LeaseState, tenure: NewTenure): HeldLease {
 }
 
 /** The tenures of a lease that a task takes. A lease that is still held has expired then. */
-export function historyOf(state: LeaseState): TenureHistory | undefined {
+function historyOf(state: LeaseState): TenureHistory | undefined {
   if (state.kind === 'vacant') return undefined;
   return state.kind === 'held' ? withPast(state, 'expired', state.timestamp) : state.history;
 }

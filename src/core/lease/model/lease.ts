@@ -1,5 +1,6 @@
 import { NodeLeaseError } from '../../base/errors.js';
 import { notify } from '../../base/listeners.js';
+import type { LeaseHome } from '../hold/lease-home.js';
 import type { TenureTime } from '../hold/tenure-time.js';
 import type { PreviousHolder } from './lease-state.js';
 
@@ -54,6 +55,12 @@ export interface Lease extends AsyncDisposable {
 
   /** The id time window of unique ids, see `uniqueIds`; undefined for a static id, which has no tenure. */
   readonly tenureTime: TenureTime | undefined;
+
+  /**
+   * Where work that relies on the lease is attached: it ends before the lease is given back. Undefined for a
+   * static id and an id from ZooKeeper.
+   */
+  readonly home: LeaseHome | undefined;
 
   /** Sets the versions of other nodes that this node knows. The next renewal writes them. */
   setKnownNodes(versions: Readonly<Record<number, number>>): void;

@@ -13,8 +13,7 @@ export interface PastTenure {
 
 /**
  * The last tenures of an id, the newest first, as lease objects carry them in their metadata: one word each,
- * `version/acquiredAt/endedAt/end/taskId`, numbers in base 36. A hint for people: tasks of an older nodelease
- * drop it.
+ * `version/acquiredAt/endedAt/end/taskId`, numbers in base 36. A hint for people.
  */
 export type TenureHistory = string;
 

@@ -134,7 +134,7 @@ export class Growth {
   }
 
   /**
-   * Replaces a tombstone without a generation, or with a later one: it would keep the id from ever being
+   * Replaces a tombstone of a later generation: it would keep the id from ever being
    * acquired. 'outdated' means that the settings have changed, and that these must not be used to change the
    * size.
    */
@@ -154,8 +154,7 @@ export class Growth {
       if (lease.kind !== 'retired' || revived(lease, generation + 1).kind !== 'retired') return;
       // A writer with newer settings wrote it. With an earlier generation, tasks with older settings would
       // take the id.
-      if (lease.generation !== undefined && (await readCluster(session, call))?.etag !== etag)
-        return 'outdated';
+      if ((await readCluster(session, call))?.etag !== etag) return 'outdated';
       // Still retired until the size has grown.
       const tombstone: RetiredLease = { ...lease, generation };
       if (
@@ -235,7 +234,7 @@ class WidthAdoption {
       return undefined;
     }
     if (state.kind === 'held' && state.idWidth < idWidth) {
-      const holder = { id, taskId: state.taskId, idWidth: state.idWidth || undefined };
+      const holder = { id, taskId: state.taskId, idWidth: state.idWidth };
       if (availability(state, object.age, cluster.graceMs).kind !== 'free') return holder;
       // The write is refused when the object has changed meanwhile.
       const { status } = await session.write(
@@ -252,8 +251,7 @@ class WidthAdoption {
 
   /** The last timestamp that narrower ids of this lease's node id may carry. */
   #narrowUntil(key: string, object: StoredObject, state: LeaseState): number {
-    if (state.kind === 'held' && state.idWidth >= this.idWidth && state.narrowIdsUntil !== undefined)
-      return state.narrowIdsUntil;
+    if (state.kind === 'held' && state.idWidth >= this.idWidth) return state.narrowIdsUntil;
     return (
       stampedUntilOf(state) ?? this.#latestStamp(key, object, state.kind === 'vacant' ? 0 : state.durationMs)
     );

@@ -1,6 +1,6 @@
 import { checkArguments, checked, FUNCTION, maybe, OBJECT, whole } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
-import { concurrently } from '../../base/concurrently.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../base/concurrently.js';
 import { explain, StoreUnusableError } from '../../base/errors.js';
 import type { Interval } from '../../store/lease-store.js';
 import { nothingAt } from '../../store/lock-url.js';
@@ -45,8 +45,6 @@ export interface InitializeOptions extends EnsureClusterOptions {
   readonly onProgress?: ((progress: { readonly done: number; readonly of: number }) => void) | undefined;
 }
 
-/** Requests under way at once. */
-const WRITES = 16;
 /** The highest version that a repair accepts: it leaves room for later ones. */
 const MAX_VERSION = MOST_COUNT / 2;
 
@@ -86,7 +84,7 @@ export async function initializeCluster(
     onProgress?.({ done, of });
     return { id, outcome };
   };
-  const outcomes = await concurrently(absent, WRITES, create, signal);
+  const outcomes = await concurrently(absent, REQUESTS_AT_ONCE, create, signal);
   return {
     cluster: await markWhenComplete(options, cluster),
     clusterCreated,
@@ -155,7 +153,7 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
   const ids = Array.from({ length: config.peak }, (_, id) => id);
   // Noted one by one: keeping the known nodes of all leases would take memory by the square of their number.
   const seen = new Map<number, number>();
-  const objects = await concurrently(ids, WRITES, async (id) => {
+  const objects = await concurrently(ids, REQUESTS_AT_ONCE, async (id) => {
     const { state, ...found } = await examine(session, id, config.bootstrapped);
     if (state?.kind === 'held')
       for (const [other, version] of Object.entries(state.knownNodes))
@@ -178,7 +176,7 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
     onWait?.(waitMs);
     await clock.sleep(waitMs);
   }
-  return concurrently(damaged, WRITES, async ({ versions, ...found }) => {
+  return concurrently(damaged, REQUESTS_AT_ONCE, async ({ versions, ...found }) => {
     const { id, problem = '', etag } = found;
     if (versions.length === 0) return { id, problem, version: undefined, kept: 'unknown' };
     if (isRecent(found)) {

@@ -1,5 +1,5 @@
 import { checkArguments } from '../../base/arguments.js';
-import { concurrently } from '../../base/concurrently.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../base/concurrently.js';
 import { explain } from '../../base/errors.js';
 import type { Interval, StoredObject } from '../../store/lease-store.js';
 import type { CamundaNode } from '../model/camunda-codec.js';
@@ -57,9 +57,6 @@ export interface ClusterStatus {
   readonly nodes: readonly NodeStatus[];
 }
 
-/** Reads under way at once. */
-const READS = 16;
-
 /**
  * Reads every lease object, and changes nothing.
  *
@@ -73,7 +70,9 @@ export async function inspectCluster(session: StoreSession): Promise<ClusterStat
   if (cluster === undefined) return undefined;
   const ids = Array.from({ length: cluster.config.size }, (_, id) => id);
   const knowledge = new SharedKnowledge();
-  const nodes = await concurrently(ids, READS, (id) => inspectNode(session, id, cluster.config, knowledge));
+  const nodes = await concurrently(ids, REQUESTS_AT_ONCE, (id) =>
+    inspectNode(session, id, cluster.config, knowledge),
+  );
   return { cluster: cluster.config, nodes };
 }
 

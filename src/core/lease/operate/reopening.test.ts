@@ -20,7 +20,7 @@ async function retiredWithin() {
   it.change({ size: 10 });
   return it;
 }
-const tombstone = (generation: number | undefined, durationMs = 0): RetiredLease => ({
+const tombstone = (generation: number, durationMs = 0): RetiredLease => ({
   ...{ kind: 'retired', version: 3, timestamp: 9, durationMs, stampedUntil: undefined, generation },
 });
 
@@ -84,15 +84,14 @@ describe('scaling a cluster to the size that it has', () => {
     });
   });
 
-  it('leaves ids that were retired by hand, and ids that may be acquired already', async () => {
+  it('leaves ids that may be acquired already', async () => {
     const it = await scaleScene({ nodes: 4 });
     it.change({ generation: 2 });
-    it.put(1, tombstone(undefined));
     it.put(2, tombstone(1));
-    const before = [1, 2].map((id) => it.bucket.read(`${id}.json`)?.etag);
+    const before = it.bucket.read('2.json')?.etag;
     expect(await it.scale(4).end()).toMatchObject({ reopened: 0 });
-    expect([1, 2].map((id) => it.bucket.read(`${id}.json`)?.etag)).toEqual(before);
-    expect(await kinds(it)).toEqual(['vacant', 'retired', 'released', 'vacant']);
+    expect(it.bucket.read('2.json')?.etag).toBe(before);
+    expect(await kinds(it)).toEqual(['vacant', 'vacant', 'released', 'vacant']);
   });
 
   it('leaves ids that another task retires meanwhile by newer settings', async () => {

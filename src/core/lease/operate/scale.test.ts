@@ -29,7 +29,7 @@ const untouched = { reopened: 0, retired: 0, forced: [], damaged: [] };
 describe('a cluster that grows within the width that it has', () => {
   it('gets the new objects, and then the size, without any wait', async () => {
     const { scale, hold, bucket, cluster, read } = await scene();
-    hold(0, { idWidth: 0 });
+    hold(0);
     const before = bucket.read('0.json')?.etag;
     const growth = scale(100);
     expect(await growth.end()).toEqual({
@@ -185,17 +185,12 @@ describe('a cluster that grows beyond its width', () => {
     expect(calls).toEqual(Array(5).fill('read 1.json'));
   });
 
-  it('does not rely on a holder that does not record its width', async () => {
-    const { scale, hold, clock, cluster } = await scene();
-    for (let renewal = 0; renewal < 8; renewal += 1) hold(1, { idWidth: 0, renewal });
-    const growth = scale(WIDE, { waitTimeoutMs: 10_000 });
-    await clock.advance(9_000);
-    expect(growth.state.outcome).toBeUndefined();
-    await clock.advance(1_500);
-    expect(growth.state.outcome).toEqual({
-      ...{ kind: 'not-adopted', size: NARROW, idWidth: 9 },
-      holders: [{ id: 1, taskId: 'task-1', idWidth: undefined }],
-    });
+  it('does not grow where a lease does not record its width: it is damaged', async () => {
+    const { scale, hold, bucket, cluster } = await scene();
+    hold(1);
+    const { body = '', metadata = {}, etag = '' } = bucket.read('1.json') ?? {};
+    bucket.replace('1.json', body.replace('"idWidth":8,', ''), metadata, etag);
+    await expect(scale(WIDE).end()).rejects.toThrow(/1\.json is damaged.*"idWidth"/);
     expect(cluster()).toMatchObject({ size: NARROW, idWidth: 9, idFloor: 0 });
   });
 
@@ -340,7 +335,7 @@ describe('a cluster that grows beyond its width', () => {
       timestamp: 99,
       durationMs: 0,
       stampedUntil: undefined,
-      generation: undefined,
+      generation: 1,
     });
     hold(7, { timestamp: clock.now() + 500_000 });
     const growth = scale(WIDE);

@@ -105,8 +105,7 @@ async function shrink(steps: ScaleSteps, first: StoredCluster): Promise<ScaleOut
  * acquire them. The cause is a `cluster.json` that was lost and created again, or changed by a program
  * without generations.
  *
- * An id that was retired in an earlier generation is acquirable already. A tombstone without a generation was
- * written by hand, and stays. If another task changes the settings meanwhile, that task does the rest.
+ * An id that was retired in an earlier generation is acquirable already. If another task changes the settings meanwhile, that task does the rest.
  *
  * @returns the number of lease objects that were written
  */
@@ -125,7 +124,7 @@ async function reopen(steps: ScaleSteps, { config, etag }: StoredCluster): Promi
     // An earlier attempt of unknown outcome has not succeeded.
     reopened.delete(id);
     const { generation } = reading.lease;
-    if (generation === undefined || generation < config.generation) return;
+    if (generation < config.generation) return;
     // A writer with newer settings wrote it: it stays.
     if ((await readCluster(session, call))?.etag !== etag) return;
     reopened.add(id);

@@ -1,5 +1,5 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
-import { concurrently } from '../../base/concurrently.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../base/concurrently.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import type { Retry } from '../../base/retry.js';
 import { type ListedObject, StoreError } from '../../store/lease-store.js';
@@ -15,8 +15,8 @@ import type { SessionCall, StoreSession } from '../session/store-session.js';
 export interface NarrowHolder {
   readonly id: number;
   readonly taskId: string;
-  /** The width in its lease; undefined if there is none. */
-  readonly idWidth: number | undefined;
+  /** The width in its lease. */
+  readonly idWidth: number;
 }
 
 /** A holder of a node id that the cluster gives up. */
@@ -122,8 +122,6 @@ export interface ClusterListing {
   readonly rows: ReadonlyMap<number, ListedObject>;
 }
 
-/** Requests under way at once. */
-const REQUESTS = 16;
 /** Shortest pause before another attempt after a failure or a conflict, in milliseconds. */
 export const PAUSE_MS = 100;
 /**
@@ -186,7 +184,7 @@ export class ScaleSteps {
   ): Promise<void> {
     const each = (id: number, signal: AbortSignal) =>
       whileStoreIsAway({ ...this.options, signal })((call) => step(id, call));
-    await concurrently(ids, REQUESTS, each, this.options.signal);
+    await concurrently(ids, REQUESTS_AT_ONCE, each, this.options.signal);
   }
 
   /**

@@ -3,15 +3,8 @@ import { leaseTiming } from '../model/lease-timing.js';
 /** What 1,000 requests cost in S3 Standard, us-east-1, in dollars: a PUT or LIST, and a GET. */
 export const S3_STANDARD_PRICES = { put: 0.005, get: 0.0004 };
 
-/** A number of requests. */
-export interface Requests {
-  readonly put: number;
-  readonly get: number;
-  readonly list: number;
-}
-
 /** A month of 30 days, in milliseconds. */
-export const MONTH_MS = 30 * 86_400_000;
+const MONTH_MS = 30 * 86_400_000;
 
 /** How a lease is renewed. */
 export interface Renewing {
@@ -27,11 +20,14 @@ export interface Renewing {
  * The requests of one held node id within `ms` milliseconds, without retries. Each renewal is a PUT (rule 6).
  * The renewals nearest to the interval also read the settings with a GET. The release is one more PUT.
  */
-export function renewalRequests({ durationMs, settingsIntervalMs = 0 }: Renewing, ms: number): Requests {
+function renewalRequests(
+  { durationMs, settingsIntervalMs = 0 }: Renewing,
+  ms: number,
+): { put: number; get: number } {
   const { renewEveryMs } = leaseTiming(durationMs);
   const renewals = ms / renewEveryMs;
   const renewalsPerLook = Math.max(1, Math.ceil(settingsIntervalMs / renewEveryMs - 0.5));
-  return { put: renewals, get: renewals / renewalsPerLook, list: 0 };
+  return { put: renewals, get: renewals / renewalsPerLook };
 }
 
 /** A number of held node ids. */
@@ -49,12 +45,8 @@ export interface MonthlyCost {
 
 /** The cost of renewing node ids for a month of 30 days, without starting and waiting tasks. */
 export function monthlyCost({ nodes, ...renewing }: HeldNodes): MonthlyCost {
-  const { put, get } = renewalRequests(renewing, MONTH_MS);
-  const requests = { put: Math.round(nodes * put), get: Math.round(nodes * get), list: 0 };
-  return { put: requests.put, get: requests.get, dollars: dollarsFor(requests) };
-}
-
-/** What requests cost, in dollars. */
-export function dollarsFor({ put, get, list }: Requests): number {
-  return ((put + list) * S3_STANDARD_PRICES.put + get * S3_STANDARD_PRICES.get) / 1_000;
+  const requests = renewalRequests(renewing, MONTH_MS);
+  const put = Math.round(nodes * requests.put);
+  const get = Math.round(nodes * requests.get);
+  return { put, get, dollars: (put * S3_STANDARD_PRICES.put + get * S3_STANDARD_PRICES.get) / 1_000 };
 }

@@ -43,6 +43,9 @@ export interface SessionWrite extends SessionCall {
  */
 const LISTING_MS = { perObject: 3, max: 60_000 } as const;
 
+/** The pause of a store that suggests none, in milliseconds. */
+const POLL_MS = 1_200;
+
 /** The timeout of a listing for which no lease waits, in milliseconds. */
 export const UNHURRIED_LISTING_MS = 30_000;
 
@@ -98,6 +101,11 @@ export class StoreSession {
     this.#answered(sentAt);
     if (object !== undefined) this.#time.learn(object.storeTime, sentAt);
     return object;
+  }
+
+  /** The pause before another read that waits for a change, in milliseconds. */
+  get pollMs(): number {
+    return this.store.pollMs ?? POLL_MS;
   }
 
   /** Sets how many objects a listing is expected to show, for its timeout. */

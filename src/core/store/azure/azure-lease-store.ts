@@ -46,13 +46,13 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
   readonly #client: ContainerClient;
 
   constructor(private readonly options: AzureLeaseStoreOptions) {
-    const { account, container, prefix, pollMs, endpoint, client } = checked(options, {
+    const { account, container, prefix, endpoint, client } = checked(options, {
       account: NAME,
       container: NAME,
       prefix: TEXT,
       client: OBJECT,
     });
-    super(`azblob://${account}/${container}${below(prefix)}`, prefix, pollMs, endpoint);
+    super(`azblob://${account}/${container}${below(prefix)}`, prefix, endpoint);
     this.#client = client as ContainerClient;
   }
 

@@ -34,9 +34,10 @@ import { watchEvents } from './watch-events.js';
 export interface EtcdLeaseStoreOptions extends EtcdGatewayOptions {
   /** Without a slash at either end; not empty. */
   readonly prefix: string;
-  /** See {@link LeaseStore.pollMs}, in milliseconds. @default 1200 */
-  readonly pollMs?: number | undefined;
 }
+
+/** The pause after a watch that was lost, in milliseconds: a server that refuses watches is not asked all the time. */
+const LOST_WATCH_MS = 1_200;
 
 /** How many keys a request lists, with their values: those of objects and of their marks. */
 const PAGE = 1_000;
@@ -54,7 +55,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
 
   constructor(private readonly options: EtcdLeaseStoreOptions) {
     checked(options, { url: NAME, prefix: TEXT, endpoints: listOf(TEXT) });
-    super(options.url, options.prefix, options.pollMs);
+    super(options.url, options.prefix);
     this.#gateway = new EtcdGateway(options);
   }
 
@@ -99,8 +100,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
       await this.#watch(ending.signal, heed);
     } catch {
       signal.throwIfAborted();
-      // A server that refuses watches is not asked all the time.
-      await this.options.clock.sleep(this.pollMs, signal);
+      await this.options.clock.sleep(LOST_WATCH_MS, signal);
     } finally {
       ending.release();
     }

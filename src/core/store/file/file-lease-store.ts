@@ -77,6 +77,7 @@ const LIST_WIDTH = 8;
 export class FileLeaseStore extends StoreDriver implements LeaseStore {
   override readonly remote = false;
   override readonly timeStepMs = 0;
+  readonly pollMs: number;
   readonly #directory: string;
   readonly #ages: ObjectAges;
   readonly #watch: FolderWatch;
@@ -90,7 +91,8 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
       boot = openBootClock({ clock, random }),
     } = checked(options, { directory: NAME });
     checkArguments({ clock });
-    super(`file:${directory}`, '', pollMs);
+    super(`file:${directory}`, '');
+    this.pollMs = pollMs;
     this.#directory = resolve(directory);
     this.#ages = new ObjectAges(boot, clock);
     this.#watch = new FolderWatch(this.#directory, clock, pollMs, (name) => KEY.test(name));

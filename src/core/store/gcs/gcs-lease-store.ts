@@ -46,13 +46,13 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
   readonly #objects: string;
 
   constructor(private readonly options: GcsLeaseStoreOptions) {
-    const { bucket, prefix, pollMs, endpoint } = checked(options, {
+    const { bucket, prefix, endpoint } = checked(options, {
       bucket: NAME,
       prefix: TEXT,
       client: having('a client', 'send'),
       authorize: FUNCTION,
     });
-    super(`gs://${bucket}${below(prefix)}`, prefix, pollMs, endpoint);
+    super(`gs://${bucket}${below(prefix)}`, prefix, endpoint);
     this.#objects = `/storage/v1/b/${bucket}/o`;
   }
 

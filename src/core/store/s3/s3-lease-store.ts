@@ -81,12 +81,12 @@ type Answer<Output> = { readonly output: Output; readonly reply: ObservedReply }
  */
 export class S3LeaseStore extends StoreDriver implements LeaseStore {
   constructor(private readonly options: S3LeaseStoreOptions) {
-    const { bucket, prefix, pollMs, endpoint } = checked(options, {
+    const { bucket, prefix, endpoint } = checked(options, {
       bucket: NAME,
       prefix: TEXT,
       client: having('a client', 'send'),
     });
-    super(`s3://${bucket}${below(prefix)}`, prefix, pollMs, endpoint);
+    super(`s3://${bucket}${below(prefix)}`, prefix, endpoint);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {

@@ -12,7 +12,7 @@ export const WATCHING_AND_ENDING: Checks = {
     other,
   ) => {
     const first = written(await other.create('0.json', 'x'.repeat(300), {}));
-    if (store.changed === undefined) return ok(store.pollMs > 0);
+    if (store.changed === undefined) return ok((store.pollMs ?? 1) > 0);
     const reported = new Map<string, number | undefined>();
     const given = new AbortController();
     let woken = false;

@@ -2,7 +2,6 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { sleepUntil } from '../../../core/base/sleep-until.js';
 import { systemClock, systemRandom } from '../../../core/base/system.js';
 import { acquireLease } from '../../../core/lease/acquire/acquire-lease.js';
-import { homeOf, type LeaseHome } from '../../../core/lease/hold/lease-home.js';
 import {
   type Lease,
   type LeaseEvent,
@@ -87,7 +86,7 @@ class KeeperThread {
         this.#lease?.setKnownNodes(message.versions);
         break;
       case 'mark':
-        void this.#home
+        void this.#lease?.home
           ?.mark(message.mark)
           .then(() => this.#post({ type: 'marked', number: message.number }));
         break;
@@ -103,16 +102,12 @@ class KeeperThread {
         break;
       case 'release':
         if (message.workEnded) this.#workEnded.abort();
-        if (this.#home) this.#home.leave = async () => message.workEnded;
+        this.#lease?.home?.attach({ end: async () => message.workEnded });
         this.#shared.end();
         // The main thread had stopped making ids when it sent this.
         this.#lease?.tenureTime?.stamp(this.#shared.stampedUntil);
         void this.#lease?.release().then(() => this.#finish({ type: 'released' }));
     }
-  }
-
-  get #home(): LeaseHome | undefined {
-    return this.#lease && homeOf(this.#lease);
   }
 
   async #prepare(): Promise<void> {

@@ -14,8 +14,20 @@ import type { StoreOptions } from '../opened-store.js';
 /** Options that cannot be cloned. */
 type OfOneThread = 'store' | 'clock' | 'random' | 'signal' | 'onEvent' | 'tracer';
 
+type CloneableOptions = Omit<AcquireLeaseOptions, OfOneThread>;
+
+/** Of options that have more, those for the thread. An option that is forgotten here does not compile. */
+export function forThread(options: CloneableOptions): Required<CloneableOptions> {
+  const { taskId, cluster, nodes, durationMs, graceMs, probed } = options;
+  const { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
+  return {
+    ...{ taskId, cluster, nodes, durationMs, graceMs, probed },
+    ...{ acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs },
+  };
+}
+
 /** The start options of the thread, which can all be cloned. */
-export interface WorkerSettings extends Omit<AcquireLeaseOptions, OfOneThread>, StoreOptions {
+export interface WorkerSettings extends CloneableOptions, StoreOptions {
   /** Its URL. */
   readonly store: string;
   /** Whether the thread ends the process when the main thread does not act on a loss in time. */

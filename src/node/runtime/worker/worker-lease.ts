@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { onAbort } from '../../../core/base/abort.js';
 import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
-import { afterWork, type LeaseHome, setHome } from '../../../core/lease/hold/lease-home.js';
+import { afterWork, LeaseHome } from '../../../core/lease/hold/lease-home.js';
 import type { TenureTime } from '../../../core/lease/hold/tenure-time.js';
 import { checkKnownNodes } from '../../../core/lease/model/known-nodes.js';
 import {
@@ -14,6 +14,7 @@ import {
   LeaseReleasedError,
   LeaseRetiringError,
 } from '../../../core/lease/model/lease.js';
+import type { LeaseMark } from '../../../core/lease/model/lease-state.js';
 import {
   harmless,
   type LeaseAttributes,
@@ -61,6 +62,7 @@ class WorkerLease implements Lease {
   readonly version: number;
   readonly taskId: string;
   readonly previous: Lease['previous'];
+  readonly home: LeaseHome;
   readonly #lost = new AbortController();
   readonly #retiring = new AbortController();
   readonly #time: WorkerTenureTime;
@@ -82,15 +84,7 @@ class WorkerLease implements Lease {
       check: () => this.#check(),
       send: (message) => this.#send(message),
     });
-    const { random, session } = parts;
-    const mark: LeaseHome['mark'] = (given) => {
-      this.#marks += 1;
-      this.#send({ type: 'mark', mark: given, number: this.#marks });
-      return new Promise((resolve) => {
-        this.#marked = resolve;
-      });
-    };
-    setHome(this, { clock, random, session, mark });
+    this.home = new LeaseHome(clock, parts.random, parts.session, (mark) => this.#show(mark));
   }
 
   get signal(): AbortSignal {
@@ -119,9 +113,17 @@ class WorkerLease implements Lease {
     this.#send({ type: 'known-nodes', versions: { ...versions } });
   }
 
+  #show(mark: LeaseMark): Promise<void> {
+    this.#marks += 1;
+    this.#send({ type: 'mark', mark, number: this.#marks });
+    return new Promise((resolve) => {
+      this.#marked = resolve;
+    });
+  }
+
   release(): Promise<void> {
     const { tracer, facts } = this.parts;
-    this.#releasing ??= afterWork(this, (workEnded) =>
+    this.#releasing ??= afterWork(this.home, (workEnded) =>
       tracer.span('nodelease.release', facts, () => this.#release(workEnded)),
     );
     return this.#releasing;

@@ -1,4 +1,4 @@
-import { backoffMs } from '../../../core/base/backoff.js';
+import { backoffMs, CALLER_WAITS } from '../../../core/base/backoff.js';
 import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import type { ServerAddress } from '../connect-string.js';
 import type { NameResolver } from './name-resolver.js';
@@ -26,9 +26,6 @@ export type Candidate =
 
 /** How long an attempt to connect may take, and a lookup, in milliseconds. */
 const ATTEMPT_MS = { min: 500, max: 5_000 };
-
-/** The pauses between two rounds over all servers, in milliseconds. */
-const ROUND_PAUSE_MS = { first: 100, max: 1_000 };
 
 /**
  * Finds the next address to connect to.
@@ -108,7 +105,7 @@ export class ServerSearch {
 
   #pauseMs(): number {
     const rounds = this.#attempts / this.#servers.length;
-    return Number.isInteger(rounds) ? backoffMs(ROUND_PAUSE_MS, rounds, this.options.random) : 0;
+    return Number.isInteger(rounds) ? backoffMs(CALLER_WAITS, rounds, this.options.random) : 0;
   }
 
   /** Short enough for three of them within the session's time-out. */

@@ -14,6 +14,8 @@ import { SessionTime } from './session-time.js';
  */
 export class SessionLease extends NodeHolder {
   readonly tenureTime: SessionTime;
+  /** It has no lease object that could show a mark. */
+  readonly home = undefined;
   /** The ids that ZooKeeper gives out are not retired. */
   readonly retiring: AbortSignal = new AbortController().signal;
 

@@ -247,6 +247,7 @@ describe('nodelease run with a lease that is lost', () => {
     timestamp: 4_102_444_800_000,
     durationMs: 60_000,
     knownNodesMapping: {},
+    ...{ acquiredAt: 0, idWidth: 8, narrowIdsUntil: 0, nonce: 'n', renewal: 0 },
   };
 
   it('kills the whole group at once and ends with 76 when another task holds the node id', async () => {

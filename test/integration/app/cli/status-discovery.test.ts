@@ -37,6 +37,7 @@ async function hold(count: number): Promise<void> {
       timestamp: Date.now() + 3_600_000,
       durationMs: 3_600_000,
       knownNodesMapping: {},
+      ...{ acquiredAt: 0, idWidth: 8, narrowIdsUntil: 0, nonce: 'n', renewal: 0 },
     };
     await store.spoil(`${id}.json`, JSON.stringify(lease));
   }

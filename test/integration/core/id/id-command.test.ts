@@ -218,6 +218,7 @@ describe('nodelease id', () => {
       timestamp: Date.now() + 3_600_000,
       durationMs: 3_600_000,
       knownNodesMapping: {},
+      ...{ acquiredAt: 0, idWidth: 8, narrowIdsUntil: 0, nonce: 'n', renewal: 0 },
     };
     await Promise.all(
       Array.from({ length: 1_016 }, (_, nodeId) => store.spoil(`${nodeId}.json`, JSON.stringify(held))),

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
-import type { homeOf } from '../../../../src/core/lease/hold/lease-home.js';
+import type { Lease } from '../../../../src/core/lease/model/lease.js';
 import { scaleCluster } from '../../../../src/core/lease/operate/scale.js';
 import type { AcquireOptions } from '../../../../src/node/runtime/acquire.js';
 import { packageRoot } from '../../../support/package-root.js';
@@ -27,20 +27,18 @@ async function acquireBuilt(options: AcquireOptions) {
   });
 }
 
-/** What work on a lease of the build gets, and the lease object. */
-async function homeOfBuilt(...[lease]: Parameters<typeof homeOf>) {
-  const file = join(packageRoot, 'dist/core/lease/hold/lease-home.js');
-  const built = (await import(file)) as { homeOf: typeof homeOf };
+/** What work on a lease gets, and the lease object. */
+function homeOf(lease: Lease) {
   const object = () => JSON.parse(readFileSync(join(scene.folder, 'store', `${lease.id}.json`), 'utf8'));
-  return { home: built.homeOf(lease) ?? expect.unreachable(), object };
+  return { home: lease.home ?? expect.unreachable(), object };
 }
 
 describe('a lease that a worker thread renews', () => {
   it('is left to expire by its release where work on it has not ended', async () => {
     const events: string[] = [];
     const lease = await acquireBuilt({ nodes: 1, onEvent: ({ type }) => events.push(type) });
-    const { home, object } = await homeOfBuilt(lease);
-    home.leave = async () => false;
+    const { home, object } = homeOf(lease);
+    home.attach({ end: async () => false });
     await lease.release();
     expect([lease.isValid(), events.at(-1)]).toEqual([false, 'release-failed']);
     expect(object()).toMatchObject({ version: 1, taskId: lease.taskId });
@@ -57,7 +55,7 @@ describe('a lease that a worker thread renews', () => {
 
   it('shows a mark once its object has it, whatever answer to an earlier mark comes first', async () => {
     const lease = await acquireBuilt({ nodes: 1 });
-    const { home, object } = await homeOfBuilt(lease);
+    const { home, object } = homeOf(lease);
     void home.mark({ shards: { epoch: 0 } });
     // This thread is blocked, so the answer waits behind the next mark.
     while (object().shards === undefined);
