@@ -24,7 +24,7 @@ function timed(act: () => void): number {
 }
 
 const member = (id: number): Member => ({ id, version: 1_000, address: `10.0.${id}.7:8080` });
-const none = Array.from({ length: COUNT }, () => ({ owner: undefined, since: 0, next: undefined }));
+const none = Array.from({ length: COUNT }, () => ({ owner: undefined, token: 0, next: undefined }));
 
 /** A map whose shards have fair shares. */
 function settledMap(epoch: number, members = Array.from({ length: NODES }, (_, id) => member(id))): ShardMap {

@@ -54,7 +54,7 @@ it('has the holders of node ids and the owners of shards, with their addresses, 
   );
   const owner = await known(() => view.shard(2));
   const { shards, members } = fleet.map();
-  expect(owner).toMatchObject({ token: shards[2]?.since, nodeId: shards[2]?.owner?.id, port: 8_080 });
+  expect(owner).toMatchObject({ token: shards[2]?.token, nodeId: shards[2]?.owner?.id, port: 8_080 });
   expect(members).toHaveLength(2);
   expect(await known(() => view.shard(4))).toBeUndefined();
 

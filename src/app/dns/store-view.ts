@@ -47,7 +47,7 @@ export class StoreView implements Pick<DnsView, 'node' | 'shard' | 'staleMs'> {
 
   shard(shard: number): Known<ShardOwner> {
     return this.#shards.facts((shards) => {
-      const { owner, since: token = 0 } = shards[shard] ?? {};
+      const { owner, token = 0 } = shards[shard] ?? {};
       return owner && { token, nodeId: owner.id, ...endpointOf(owner.address) };
     });
   }

@@ -80,15 +80,15 @@ export class Holdings {
   /** Starts and stops what an epoch says. */
   follow(map: ShardMap, me: Member | undefined): void {
     for (const holding of this.#all.values()) {
-      const { owner, since } = map.shards[holding.shard] ?? {};
-      const isMine = me !== undefined && owner === me && since === holding.token;
+      const { owner, token } = map.shards[holding.shard] ?? {};
+      const isMine = me !== undefined && owner === me && token === holding.token;
       if (!isMine && !holding.isAborted) this.#takenAway(holding);
     }
     const owned = [...map.shards.entries()].filter(([, { owner }]) => me !== undefined && owner === me);
     const before = this.#all.size;
-    this.beginsMore = owned.some(([shard, { since, failed }]) => {
+    this.beginsMore = owned.some(([shard, { token, failed }]) => {
       if (this.#all.size - before >= AT_ONCE) return true;
-      this.#begin(shard, since, failed);
+      this.#begin(shard, token, failed);
       return false;
     });
     const moving = owned.flatMap(([shard, { next }]) => (next && this.#all.get(shard)) || []);
@@ -104,13 +104,13 @@ export class Holdings {
     const now = this.options.clock.monotonic();
     const [given, ready] = [new Set<number>(), new Set<number>()];
     const hasOthers = members.some((member) => member !== me && !limits?.has(member));
-    for (const [shard, { owner, since, next }] of me === undefined ? [] : shards.entries()) {
+    for (const [shard, { owner, token, next }] of me === undefined ? [] : shards.entries()) {
       if (owner !== me || this.#all.has(shard)) continue;
-      if (this.isLeaving) this.#givenUp.set(shard, since);
-      if (this.#givenUp.get(shard) !== since) continue;
+      if (this.isLeaving) this.#givenUp.set(shard, token);
+      if (this.#givenUp.get(shard) !== token) continue;
       const last = this.#failed.get(shard);
       const isWanted = next !== undefined || (hasOthers && last?.isOnlyHere === true);
-      const waits = last?.token === since && !isWanted && !this.isLeaving;
+      const waits = last?.token === token && !isWanted && !this.isLeaving;
       if (!waits || now >= last.to) given.add(shard);
       else if (now >= last.from) ready.add(shard);
     }
@@ -121,11 +121,11 @@ export class Holdings {
   /** T9: the failed starts in a row of the shards of this tenure, where the map says otherwise. */
   failed({ shards }: ShardMap, me: Member | undefined): ReadonlyMap<number, number> {
     const changed = new Map<number, number>();
-    for (const [shard, { owner, since, failed = 0 }] of me === undefined ? [] : shards.entries()) {
+    for (const [shard, { owner, token, failed = 0 }] of me === undefined ? [] : shards.entries()) {
       if (owner !== me) continue;
       const last = this.#failed.get(shard);
       const runsWell = failed > 0 && this.#hasRunFor(PROVEN, this.#all.get(shard));
-      const count = last?.token === since ? last.count : runsWell ? 0 : failed;
+      const count = last?.token === token ? last.count : runsWell ? 0 : failed;
       if (count !== failed) changed.set(shard, count);
     }
     return changed;

@@ -60,7 +60,7 @@ export function plan(
     if (load) load.held += 1;
     const known = failed?.has(at) ? { ...shard, failed: failed.get(at) || undefined } : shard;
     if (owner !== undefined) return next === shard.next ? known : { ...known, next };
-    return shard.owner === next ? known : { ...known, owner: next, since: epoch, next: undefined };
+    return shard.owner === next ? known : { ...known, owner: next, token: epoch, next: undefined };
   });
   const most = Math.ceil(count / loads.length);
   for (const [at, shard] of shards.entries()) {
@@ -71,7 +71,7 @@ export function plan(
     const load = (former && !given?.has(at) ? loads.find(again) : undefined) ?? taker(loads, giver, count);
     if (load === undefined) continue;
     load.held += 1;
-    shards[at] = { ...shard, owner: load.member, since: epoch, next: undefined };
+    shards[at] = { ...shard, owner: load.member, token: epoch, next: undefined };
   }
   if (settled) balance(shards, loads, loadOf);
   const own = new Map([...(limits ?? [])].filter(([member]) => present.has(member)));

@@ -55,7 +55,7 @@ export async function shardsReport(
   const at = (member: Member | undefined) => index.get(member) ?? -1;
   return {
     ...{ epoch: map.epoch, problem, members: map.members },
-    shards: map.shards.map(({ owner, since, next }) => [at(owner), since, at(next)]),
+    shards: map.shards.map(({ owner, token, next }) => [at(owner), token, at(next)]),
     failed: [...map.shards.entries()].flatMap(([shard, { failed }]) => (failed ? [[shard, failed]] : [])),
     limits: [...(map.limits ?? [])].map(([member, limit]) => [at(member), limit]),
   };

@@ -8,10 +8,10 @@ import { plan } from './plan.js';
 import { decodeMap, encodeMap, ensureMap, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
 
 const BODY =
-  '{"epoch":41,"count":4,"members":[[3,17,"10.0.0.7:8080"],[5,2]],"owner":[0,0,1,-1],"since":[12,12,41,0],"next":{"1":1}}';
+  '{"epoch":41,"count":4,"members":[[3,17,"10.0.0.7:8080"],[5,2]],"owner":[0,0,1,-1],"token":[12,12,41,0],"next":{"1":1}}';
 
 const empty = (count: number) =>
-  Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
+  Array.from({ length: count }, () => ({ owner: undefined, token: 0, next: undefined }));
 
 describe('the map of shards', () => {
   it('is read as it is written', () => {
@@ -22,10 +22,10 @@ describe('the map of shards', () => {
       { id: 5, version: 2 },
     ]);
     expect(map.shards).toEqual([
-      { owner: a, since: 12 },
-      { owner: a, since: 12, next: b },
-      { owner: b, since: 41 },
-      { owner: undefined, since: 0 },
+      { owner: a, token: 12 },
+      { owner: a, token: 12, next: b },
+      { owner: b, token: 41 },
+      { owner: undefined, token: 0 },
     ]);
     expect(encodeMap(map)).toBe(BODY);
   });
@@ -80,7 +80,7 @@ describe('the map of shards', () => {
     const map = decodeMap(BODY);
     const [epoch, shards] = [
       2 ** 33 + map.epoch,
-      map.shards.map((each) => ({ ...each, since: each.since && 2 ** 33 + each.since })),
+      map.shards.map((each) => ({ ...each, token: each.token && 2 ** 33 + each.token })),
     ];
     const body = encodeMap({ ...map, epoch, shards });
     expect(body).toBe(BODY.replace('"epoch":41', `"epoch":${epoch}`));
@@ -93,7 +93,7 @@ describe('the map of shards', () => {
   ])(
     'stays below 64 KB with 4,096 shards on 100 members, also while nearly all move or fail%s',
     (_, series) => {
-      const shards = Array.from({ length: 4_096 }, () => ({ owner: undefined, since: 0, next: undefined }));
+      const shards = Array.from({ length: 4_096 }, () => ({ owner: undefined, token: 0, next: undefined }));
       const members = Array.from({ length: 100 }, (_, id) => ({
         id: 65_000 + id,
         version: 1_234,

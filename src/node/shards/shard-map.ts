@@ -27,8 +27,8 @@ export const MAX_FAILED = 9;
 export interface Shard {
   /** The tenure that may run it; undefined for none. */
   readonly owner: Member | undefined;
-  /** The epoch of the write that made it the owner: the token. 0 for a shard that never had one. */
-  readonly since: number;
+  /** The epoch of the write that made it the owner; 0 for a shard that never had one. */
+  readonly token: number;
   /** The tenure to hand it on to: a wish. */
   readonly next: Member | undefined;
   /** How many starts in a row have failed, up to {@link MAX_FAILED} (T9). @default 0 */
@@ -40,12 +40,13 @@ export interface Shard {
  *
  * ```json
  * {"epoch":41, "count":4, "members":[[3,17,"10.0.0.7:8080"],[5,2]],
- *  "owner":[0,0,1,-1], "since":[12,12,41,0], "next":{"1":1}}
+ *  "owner":[0,0,1,-1], "token":[12,12,41,0], "next":{"1":1}}
  * ```
  *
  * A member is its node id, its version, and its address if it has one. `owner` has an index of `members` for
- * each shard, or -1. `since` has its token, less the epochs of earlier series (T10), or 0. `next` has an index
- * for the shards that are to move. If these are more than a third, it is a list like `owner`, which is shorter.
+ * each shard, or -1. `token` is written less the epochs of earlier series (T10). `next` has an index for the
+ * shards that are to move. If these are more than a third, it is a list like `owner`: the shorter one keeps a
+ * map of {@link MAX_SHARDS} shards within a record of a `file:` store, 64 KiB.
  *
  * After failed starts there are `"failed":{"2":1}`, how many in a row by shard, written like `next`; and
  * `"limit":{"0":2}`, by index of `members` the most shards that the member takes (T9).
@@ -72,7 +73,7 @@ export function encodeMap({ epoch, frozen, members, shards, limits }: ShardMap):
     count: shards.length,
     members: members.map(({ id, version, address }) => [id, version, ...(address ? [address] : [])]),
     owner: shards.map(({ owner }) => index.get(owner) ?? -1),
-    since: shards.map(({ since }) => since && since - earlierEpochs(epoch)),
+    token: shards.map(({ token }) => token && token - earlierEpochs(epoch)),
     next: shortest(
       shards.map(({ next }) => (next && index.get(next)) ?? -1),
       -1,
@@ -109,16 +110,20 @@ function decoded(body: string): ShardMap {
     unusable('members');
   const frozen = fields.frozen === true;
   if (frozen && members.length > 0) unusable('frozen');
-  const [owner, since] = [readList(fields, 'owner', count), readList(fields, 'since', count)];
+  const [owner, tokens] = [readList(fields, 'owner', count), readList(fields, 'token', count)];
   const next = readSome(fields, 'next', count);
   const failed = readSome(fields, 'failed', count);
   const limit = readSome(fields, 'limit', members.length);
   const memberOf = (list: Fields, shard: number) =>
     members[readInteger(list, String(shard), -1, members.length - 1)];
-  const tokenOf = (since: number) => since && earlierEpochs(epoch) + since;
+  const earlier = earlierEpochs(epoch);
+  const tokenOf = (shard: number) => {
+    const token = readInteger(tokens, String(shard), 0, epoch - earlier);
+    return token && earlier + token;
+  };
   const shards = Array.from({ length: count }, (_, shard) => ({
     owner: memberOf(owner, shard),
-    since: tokenOf(readInteger(since, String(shard), 0, epoch - earlierEpochs(epoch))),
+    token: tokenOf(shard),
     next: shard in next ? memberOf(next, shard) : undefined,
     ...(shard in failed && { failed: readInteger(failed, String(shard), 0, MAX_FAILED) || undefined }),
   }));
@@ -150,7 +155,7 @@ export function usableMap(
 
 /** The first map of a series, or one that follows it: no shard has an owner. */
 export function ownerless(epoch: number, count: number, frozen = false): ShardMap {
-  const shards = Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
+  const shards = Array.from({ length: count }, () => ({ owner: undefined, token: 0, next: undefined }));
   return { epoch, frozen, members: [], shards };
 }
 

@@ -52,7 +52,7 @@ async function reading(session: StoreSession): Promise<Reading> {
     const isReplaced = state === 'held' && version > member.version;
     return { member, taskId, state: isReplaced ? 'replaced' : state };
   });
-  const shards = map.shards.map(({ owner, since: token, next, failed = 0 }, shard) => ({
+  const shards = map.shards.map(({ owner, token, next, failed = 0 }, shard) => ({
     ...{ shard, owner: tenureOf(owner), token, next: tenureOf(next), failed },
   }));
   const limits = [...(map.limits ?? [])].map(([member, limit]) => ({ ...tenureOf(member), limit }));
@@ -60,13 +60,13 @@ async function reading(session: StoreSession): Promise<Reading> {
     report: () => ({ count: shards.length, epoch: map.epoch, shards, limits }),
     lines: (screen, maxLines) => {
       const states = new Map(nodes.map(({ member, state }) => [member, state]));
-      const rows = map.shards.map(({ owner, since, next, failed }, at) => {
+      const rows = map.shards.map(({ owner, token, next, failed }, at) => {
         const state = owner && states.get(owner);
         const proof = `the proof that node ${owner?.id} is over: its lease is ${state}`;
         const start = failed ? `node ${owner?.id} to start it: ${failedText(failed)}` : '';
         const move = next ? `node ${owner?.id} to stop it` : start;
         const wait = owner === undefined ? 'a node that takes it' : state === 'held' ? move : proof;
-        return [`${at}`, nameOf(owner), `${since}`, nameOf(next), wait];
+        return [`${at}`, nameOf(owner), `${token}`, nameOf(next), wait];
       });
       const ofNodes = nodes.map(({ member: { id, version, address = '' }, taskId, state }, at) => {
         const count = map.shards.filter(({ owner }) => owner === map.members[at]).length;

@@ -68,9 +68,8 @@ export function eventAgo({ at, since }: WireEvent, now: number): string {
   return `${isGap ? 'up to ' : ''}${formatDuration(Math.floor(ms / 1_000) * 1_000).replace('.0 s', ' s')} ago`;
 }
 
-/** Servers of an earlier version do not say since when. */
-function isAfterGap(at: number, since: number | null | undefined): since is number {
-  return typeof since === 'number' && at - since > GAP_MS;
+function isAfterGap(at: number, since: number | null): since is number {
+  return since !== null && at - since > GAP_MS;
 }
 
 /** How many holders are named; the others are counted. */
