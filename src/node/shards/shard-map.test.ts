@@ -48,6 +48,11 @@ describe('the map of shards', () => {
     expect(encodeMap(map)).toBe(many);
   });
 
+  it('takes a move to the owner for none', () => {
+    const map = decodeMap(BODY.replace('{"1":1}', '{"1":0}'));
+    expect(map.shards[1]).toEqual({ owner: map.members[0], token: 12 });
+  });
+
   it.each([
     ['no JSON', '{'],
     ['a list', '[]'],

@@ -121,10 +121,12 @@ function decoded(body: string): ShardMap {
     const token = readInteger(tokens, String(shard), 0, epoch - earlier);
     return token && earlier + token;
   };
+  const nextOf = (shard: number) => (shard in next ? memberOf(next, shard) : undefined);
   const shards = Array.from({ length: count }, (_, shard) => ({
     owner: memberOf(owner, shard),
     token: tokenOf(shard),
-    next: shard in next ? memberOf(next, shard) : undefined,
+    // The owner itself is no move.
+    next: nextOf(shard) === memberOf(owner, shard) ? undefined : nextOf(shard),
     ...(shard in failed && { failed: readInteger(failed, String(shard), 0, MAX_FAILED) || undefined }),
   }));
   const limits = new Map(

@@ -93,7 +93,8 @@ export class ProgramShards {
 
   received(news: ProgramNews): void {
     if (news.type === 'ended') {
-      this.#haveEnded = true;
+      // One program's end is not that of others that follow.
+      this.#haveEnded = this.#followers <= 1;
       if (this.#allHaveEnded) this.#endMoving();
       return;
     }
@@ -115,7 +116,10 @@ export class ProgramShards {
 
   /** No program is connected any more: all of them have to come again. */
   disconnected(): void {
-    if (this.#followers > 0) this.#heardAt = this.clock.monotonic();
+    if (this.#followers > 0) {
+      this.#heardAt = this.clock.monotonic();
+      this.#haveEnded = false;
+    }
     this.#followersAre(0);
   }
 
@@ -140,8 +144,8 @@ export class ProgramShards {
     waiting.release();
     const unknown = new Error('no program has said that its work has ended');
     for (const { giveUp } of this.#held.values()) giveUp?.(unknown);
-    // What has ended before was handed on then.
-    if (this.#held.size === 0) await left;
+    // What has ended before was handed on then. Without work, all of it ends at once.
+    if (!this.#isWorking || this.#held.size === 0) await left;
     return this.#held.size;
   }
 

@@ -128,6 +128,8 @@ async function node({ hasToken = false, stopTimeoutMs = 30_000, count = COUNT } 
     restartThread: () => {
       app = thread();
     },
+    /** The thread has died, and no other one is there yet. */
+    killThread: () => publisher.connect().close(),
   };
 }
 
@@ -523,6 +525,23 @@ describe('the end of a sidecar', () => {
     expect(left.value).toBe(undefined);
   });
 
+  it.each(['whose connection breaks', 'whose connection dies with the thread'])(
+    'gives up what a program may work on %s, after another has said that its work has ended (T5)',
+    async (how) => {
+      const { first, program, second } = await sidecar();
+      const other = await first.follow();
+      await first.ask('/shards/stopped', { method: 'POST' });
+      program.leave();
+      await clock.advance(0);
+      if (how === 'whose connection breaks') other.leave();
+      else first.restartThread();
+      const left = settling(first.leave());
+      await clock.advance(8_000);
+      expect(left.value).toBe(false);
+      expect(await counts(second)).toEqual([0, 0]);
+    },
+  );
+
   it('forgets that all work has ended when a program follows again', async () => {
     const { first, program } = await sidecar();
     await first.ask('/shards/stopped', { method: 'POST' });
@@ -554,6 +573,51 @@ describe('the end of a sidecar', () => {
     const other = settling(second.leave());
     await clock.advance(6_000);
     expect(other.value).toBe(false);
+  });
+
+  it.each([
+    ['first question', false],
+    ['question after the end of all work', true],
+  ])('knows of a program whose %s was answered in the same moment (T5)', async (_, hasEnded) => {
+    const first = await node();
+    await clock.advance(5_000);
+    const second = await node();
+    if (hasEnded) await first.ask('/shards/stopped', { method: 'POST' });
+    await clock.advance(1_000);
+    const answer = await first.ask('/shards');
+    const left = settling(first.leave());
+    expect(((await answer.json()) as ShardsAnswer).owned).toHaveLength(COUNT);
+    await clock.advance(8_000);
+    expect([left.value, await counts(second)]).toEqual([false, [0, 0]]);
+  });
+
+  it('hands out no shard to a program that asks or follows from then on, and does not wait for it', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    const left = settling(first.leave());
+    await settled();
+    expect(await counts(first)).toEqual([0, 0]);
+    const program = await first.follow();
+    await clock.advance(1_000);
+    expect([left.value, program.of('start')]).toEqual([true, []]);
+  });
+
+  it('leaves the lease to expire where the thread that answers cannot say whether a program has asked (T5)', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    first.killThread();
+    const left = settling(first.leave());
+    await clock.advance(8_000);
+    expect(left.value).toBe(false);
+  });
+
+  it('gives the node id back after a second signal, too, where no program has asked', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    const left = settling(first.leave(AbortSignal.abort()));
+    await clock.advance(1_000);
+    expect(left.value).toBe(true);
+    expect(warnings(first)).toEqual([]);
   });
 
   it('does not wait after a second signal', async () => {

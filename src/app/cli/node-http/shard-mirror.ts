@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads';
-import { anySignal, onAbort } from '../../../core/base/abort.js';
+import { anySignal, onAbort, withTimeout } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
 import { ConfigError, explain } from '../../../core/base/errors.js';
 import type { Lease } from '../../../core/lease/model/lease.js';
@@ -19,10 +19,19 @@ interface ShardsNews extends ShardsChange {
   readonly count: number;
   readonly epoch: number;
   readonly end?: LeaseEnd | undefined;
+  /** Whether a mirror is to hand out no shard any more, and to say so. */
+  readonly isLeaving: boolean;
+}
+
+/** What a mirror says: it hands out no shard any more. What programs asked before was said before. */
+interface Closed {
+  readonly type: 'closed';
 }
 
 /** How many numbers of shards a line of the log names. */
 const NAMED_SHARDS = 10;
+/** How long a mirror may take to say that it hands out no shard any more, in milliseconds. */
+const CLOSED_TIMEOUT_MS = 2_000;
 
 /**
  * The shards of this thread's node. Their work is done by the clients of another thread, as `ProgramShards`
@@ -36,9 +45,10 @@ export class ShardPublisher extends Publisher<ShardsNews> {
   /** The shards whose stop has timed out since the last report. */
   readonly #late = new Set<number>();
   #isLeaving = false;
+  #closed: (isClosed: true) => void = () => undefined;
 
   constructor(
-    clock: Clock,
+    private readonly clock: Clock,
     private readonly settings: ShardSettings,
   ) {
     super();
@@ -87,6 +97,13 @@ export class ShardPublisher extends Publisher<ShardsNews> {
     const shards = this.#shards;
     if (shards === undefined) return true;
     this.#isLeaving = true;
+    const closed = new Promise<true>((resolve) => {
+      this.#closed = resolve;
+    });
+    this.send();
+    // T5: by then it is known which programs have been given shards. Without an answer, some may have been.
+    if (!(await withTimeout(this.clock, CLOSED_TIMEOUT_MS, closed)))
+      this.#programs.received({ type: 'asked' });
     const over = anySignal(hurry, lease.signal);
     const left = await this.#programs.leave(() => shards[Symbol.asyncDispose](), over.signal);
     over.release();
@@ -115,12 +132,14 @@ export class ShardPublisher extends Publisher<ShardsNews> {
     return { ...this.#facts, held: this.#programs.all(), gone: [] };
   }
 
-  protected override received(news: ProgramNews): void {
-    this.#programs.received(news);
+  protected override received(news: ProgramNews | Closed): void {
+    if (news.type === 'closed') this.#closed(true);
+    else this.#programs.received(news);
   }
 
   get #facts() {
-    return { count: this.settings.count, epoch: this.#shards?.epoch ?? 0, end: this.#end };
+    const { count } = this.settings;
+    return { count, epoch: this.#shards?.epoch ?? 0, end: this.#end, isLeaving: this.#isLeaving };
   }
 
   #onEvent(event: ShardEvent, log: Log): void {
@@ -200,12 +219,15 @@ export class ShardMirror extends Mirror<ShardsNews> implements ServedShards {
     this.#say({ type: 'ended' });
   }
 
-  #say(news: ProgramNews): void {
+  #say(news: ProgramNews | Closed): void {
     this.port.postMessage(news);
   }
 
-  #apply({ held, gone }: ShardsChange): void {
+  #apply({ held, gone, isLeaving }: ShardsNews): void {
     for (const each of held) this.#held.set(each.shard, each);
     for (const shard of gone) this.#held.delete(shard);
+    if (!isLeaving) return;
+    for (const { shard, deadline } of this.#held.values()) if (deadline === null) this.#held.delete(shard);
+    this.#say({ type: 'closed' });
   }
 }

@@ -88,7 +88,7 @@ async function expectRefusals(code: number, refusals: Readonly<Record<string, Re
 it('a store that is written wrongly: 64', async () => {
   await expectRefusals(64, {
     'no bucket': { store: 's3://', says: /^nodelease: --store: expected a bucket name/ },
-    'no server': { store: 'etcd:///prefix', says: /^nodelease: --store: expected servers/ },
+    'no server': { store: 'etcd:///prefix', says: /^nodelease: --store: expected etcd:.*\(a server is empty\)/ },
     'no prefix in etcd': { store: 'etcd://127.0.0.1:2379', says: /^nodelease: --store: expected a prefix/ },
     'a password in the URL': {
       store: 'etcd://me:secret@127.0.0.1:2379/p',
