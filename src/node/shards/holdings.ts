@@ -3,7 +3,7 @@ import type { RandomSource } from '../../core/base/clock.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { Holding, type HoldingOptions } from './holding.js';
 import type { OwnedShard } from './owned-shards.js';
-import { MAX_FAILED, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
+import { MAX_FAILED, type MapMember, SHARDS_KEY, type ShardMap } from './shard-map.js';
 import { StartLimit } from './start-limit.js';
 
 /** How long a shard waits at most after its failed starts in a row, in renewal periods. */
@@ -78,7 +78,7 @@ export class Holdings {
   }
 
   /** Starts and stops what an epoch says. */
-  follow(map: ShardMap, me: Member | undefined): void {
+  follow(map: ShardMap, me: MapMember | undefined): void {
     for (const holding of this.#all.values()) {
       const { owner, token } = map.shards[holding.shard] ?? {};
       const isMine = me !== undefined && owner === me && token === holding.token;
@@ -100,7 +100,7 @@ export class Holdings {
   }
 
   /** T5: the shards of this tenure that have ended here. They do not begin again under their tokens. */
-  given({ shards, members, limits }: ShardMap, me: Member | undefined): ReadonlySet<number> {
+  given({ shards, members, limits }: ShardMap, me: MapMember | undefined): ReadonlySet<number> {
     const now = this.options.clock.monotonic();
     const [given, ready] = [new Set<number>(), new Set<number>()];
     const hasOthers = members.some((member) => member !== me && !limits?.has(member));
@@ -119,7 +119,7 @@ export class Holdings {
   }
 
   /** T9: the failed starts in a row of the shards of this tenure, where the map says otherwise. */
-  failed({ shards }: ShardMap, me: Member | undefined): ReadonlyMap<number, number> {
+  failed({ shards }: ShardMap, me: MapMember | undefined): ReadonlyMap<number, number> {
     const changed = new Map<number, number>();
     for (const [shard, { owner, token, failed = 0 }] of me === undefined ? [] : shards.entries()) {
       if (owner !== me) continue;

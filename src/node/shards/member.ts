@@ -16,7 +16,7 @@ import { Holdings } from './holdings.js';
 import type { OwnedShard, OwnedShards, OwnShardsOptions } from './owned-shards.js';
 import { plan } from './plan.js';
 import { shardCounts } from './read-shards.js';
-import { encodeMap, floorOf, type Member, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
+import { encodeMap, floorOf, type MapMember, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';
 
 /** The pauses between attempts to hand on, in milliseconds (T5). */
@@ -233,7 +233,7 @@ export class ShardMember implements OwnedShards {
   }
 
   /** This tenure in the map that it follows. */
-  get #me(): Member | undefined {
+  get #me(): MapMember | undefined {
     const { id, version } = this.options.lease;
     return this.#map.members.find((member) => member.id === id && member.version === version);
   }

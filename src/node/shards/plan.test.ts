@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../test/support/virtual-clock.js';
 import { plan } from './plan.js';
-import { encodeMap, type Member, type ShardMap } from './shard-map.js';
+import { encodeMap, type MapMember, type ShardMap } from './shard-map.js';
 
-const member = (id: number, version = 1): Member => ({ id, version });
+const member = (id: number, version = 1): MapMember => ({ id, version });
 const members = (count: number) => Array.from({ length: count }, (_, id) => member(id));
 const empty = (count: number): ShardMap => ({
   epoch: 1,
@@ -63,7 +63,7 @@ describe('the plan', () => {
 
   it('moves what a leaver hands on, to `next` where that is a member, and leaves it what it still runs', () => {
     const map = planned(empty(6), { members: members(3) });
-    const [a, b, c] = map.members as [Member, Member, Member];
+    const [a, b, c] = map.members as [MapMember, MapMember, MapMember];
     const wish = {
       ...map,
       shards: map.shards.map((shard, at) => (at === 0 ? { ...shard, next: c } : shard)),
@@ -143,7 +143,7 @@ describe('the plan after failed starts (T9)', () => {
   });
 
   it('gives a shard to another member, also if its owner has the fewest, and to the owner again where it is alone', () => {
-    const [a, b] = members(2) as [Member, Member];
+    const [a, b] = members(2) as [MapMember, MapMember];
     const alone = planned(empty(6), { members: [a] });
     const joined = planned(alone, { members: [a, b] });
     const map = { ...joined, shards: joined.shards.map((shard) => ({ ...shard, owner: b })) };
@@ -158,7 +158,7 @@ describe('the plan after failed starts (T9)', () => {
   });
 
   it('gives nothing to a member at its limit while another one has room, and keeps a failing shard where none has', () => {
-    const [a, b, c] = members(3) as [Member, Member, Member];
+    const [a, b, c] = members(3) as [MapMember, MapMember, MapMember];
     const map = planned(empty(6), { members: [a, b, c] });
     const limits = new Map([[c, 2]]);
     const after = planned(map, { members: [a, c], limits });
@@ -174,7 +174,7 @@ describe('the plan after failed starts (T9)', () => {
   });
 
   it('moves no shard to a member at its limit, what does not start there away from it, and the rest in fair shares', () => {
-    const [a, b, c] = members(3) as [Member, Member, Member];
+    const [a, b, c] = members(3) as [MapMember, MapMember, MapMember];
     const limits = new Map([[a, 1]]);
     const map = planned(empty(12), { members: [a] });
     const shards = map.shards.map((shard, at) => (at === 7 ? shard : { ...shard, failed: 1 }));

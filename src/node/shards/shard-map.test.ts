@@ -5,7 +5,7 @@ import { StoreSession } from '../../core/lease/session/store-session.js';
 import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../core/store/memory/memory-lease-store.js';
 import { plan } from './plan.js';
-import { decodeMap, encodeMap, ensureMap, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
+import { decodeMap, encodeMap, ensureMap, type MapMember, SHARDS_KEY, type ShardMap } from './shard-map.js';
 
 const BODY =
   '{"epoch":41,"count":4,"members":[[3,17,"10.0.0.7:8080"],[5,2]],"owner":[0,0,1,-1],"token":[12,12,41,0],"next":{"1":1}}';
@@ -16,7 +16,7 @@ const empty = (count: number) =>
 describe('the map of shards', () => {
   it('is read as it is written', () => {
     const map = decodeMap(BODY);
-    const [a, b] = map.members as [Member, Member];
+    const [a, b] = map.members as [MapMember, MapMember];
     expect([a, b]).toEqual([
       { id: 3, version: 17, address: '10.0.0.7:8080' },
       { id: 5, version: 2 },

@@ -14,7 +14,7 @@ const PATIENT_ATTEMPTS = 8;
 export const SHARDS_KEY = 'shards.json';
 
 /** A tenure that takes part in the ownership of shards. */
-export interface Member {
+export interface MapMember {
   readonly id: number;
   readonly version: number;
   readonly address?: string | undefined;
@@ -26,11 +26,11 @@ export const MAX_FAILED = 9;
 /** What the map says of one shard (T3). Owner and next are members of the map. */
 export interface Shard {
   /** The tenure that may run it; undefined for none. */
-  readonly owner: Member | undefined;
+  readonly owner: MapMember | undefined;
   /** The epoch of the write that made it the owner; 0 for a shard that never had one. */
   readonly token: number;
   /** The tenure to hand it on to: a wish. */
-  readonly next: Member | undefined;
+  readonly next: MapMember | undefined;
   /** How many starts in a row have failed, up to {@link MAX_FAILED} (T9). @default 0 */
   readonly failed?: number | undefined;
 }
@@ -55,17 +55,17 @@ export interface ShardMap {
   readonly epoch: number;
   /** During a repair: no shard has an owner, or gets one (T10). */
   readonly frozen?: boolean;
-  readonly members: readonly Member[];
+  readonly members: readonly MapMember[];
   readonly shards: readonly Shard[];
   /** The most shards that a member takes. Members without a limit are left out (T9). @default none */
   readonly limits?: Limits | undefined;
 }
 
-export type Limits = ReadonlyMap<Member, number>;
+export type Limits = ReadonlyMap<MapMember, number>;
 
 /** The body of the map. */
 export function encodeMap({ epoch, frozen, members, shards, limits }: ShardMap): string {
-  const index = new Map<Member | undefined, number>(members.map((member, at) => [member, at]));
+  const index = new Map<MapMember | undefined, number>(members.map((member, at) => [member, at]));
   const failed = shards.map((shard) => shard.failed ?? 0);
   return JSON.stringify({
     epoch,
@@ -163,7 +163,7 @@ export function ownerless(epoch: number, count: number, frozen = false): ShardMa
 
 type Fields = Record<string, unknown>;
 
-function readMember(entry: unknown): Member {
+function readMember(entry: unknown): MapMember {
   const { 0: id, 1: version, 2: address } = Object(entry) as Fields;
   if (address !== undefined && typeof address !== 'string') return unusable('members');
   const fields = { id, version };

@@ -4,7 +4,7 @@ import { inspectNode } from '../../../core/lease/operate/inspect.js';
 import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { readShards, shardsText } from '../../../node/shards/read-shards.js';
-import { MAX_FAILED, type Member } from '../../../node/shards/shard-map.js';
+import { MAX_FAILED, type MapMember } from '../../../node/shards/shard-map.js';
 import { tableLines } from '../kit/answer.js';
 import { type Call, onStore } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
@@ -70,7 +70,7 @@ async function reading(session: StoreSession): Promise<Reading> {
       });
       const ofNodes = nodes.map(({ member: { id, version, address = '' }, taskId, state }, at) => {
         const count = map.shards.filter(({ owner }) => owner === map.members[at]).length;
-        const limit = map.limits?.get(map.members[at] as Member);
+        const limit = map.limits?.get(map.members[at] as MapMember);
         const takes = limit === undefined ? '' : `, takes at most ${limit} since starts have failed`;
         return [`${id}`, `${version}`, taskId, address, `${count}`, `${state}${takes}`];
       });
@@ -85,5 +85,5 @@ async function reading(session: StoreSession): Promise<Reading> {
 
 const failedText = (failed: number) =>
   `${failed === MAX_FAILED ? `${failed} or more` : failed} ${failed === 1 ? 'start has' : 'starts in a row have'} failed`;
-const tenureOf = (member?: Member) => (member ? { nodeId: member.id, version: member.version } : null);
-const nameOf = (member?: Member) => (member ? `${member.id} (version ${member.version})` : '');
+const tenureOf = (member?: MapMember) => (member ? { nodeId: member.id, version: member.version } : null);
+const nameOf = (member?: MapMember) => (member ? `${member.id} (version ${member.version})` : '');
