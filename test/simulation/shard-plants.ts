@@ -41,8 +41,8 @@ export const SHARD_PLANTS: readonly Plant[] = [
     'a shard is handed on while its work still ends (T5)',
     {
       file: holdings,
-      from: 'owner !== me || this.#all.has(shard))',
-      to: "owner !== me || (this.#all.has(shard) && this.#all.get(shard).state !== 'stopping'))",
+      from: 'if (this.#all.has(shard))',
+      to: "if (this.#all.has(shard) && this.#all.get(shard).state !== 'stopping')",
     },
     {
       file: holdings,

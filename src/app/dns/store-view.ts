@@ -14,7 +14,7 @@ import {
   UNKNOWN,
 } from './zone.js';
 
-export interface StoreViewOptions {
+interface StoreViewOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
   /** After how long without news nothing is answered, in milliseconds. */

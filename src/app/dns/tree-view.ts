@@ -19,7 +19,7 @@ import {
   UNKNOWN,
 } from './zone.js';
 
-export interface TreeViewOptions {
+interface TreeViewOptions {
   /** The caller closes it. */
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
@@ -53,7 +53,9 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'nodeIdOf' |
   constructor(private readonly options: TreeViewOptions) {
     const { zookeeper, clock, basePath: path } = options;
     this.#list = new ChildrenView({
-      ...{ zookeeper, clock, path },
+      zookeeper,
+      clock,
+      path,
       // The names are enough: no child is followed.
       follow: (_, depth) => (depth === 0 ? 'children' : undefined),
       listed: (_path, _before, names) => {

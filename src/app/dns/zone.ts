@@ -95,7 +95,6 @@ interface Entry {
 /** How many addresses an answer has: one is enough for its reader, and a few spread the load. */
 const MAX_ADDRESSES = 8;
 const MAX_TEXT_BYTES = 255;
-const NONE: Lookup = { code: 'NOERROR', answers: [] };
 
 /**
  * The names below the domain. Those without a group have only names below them: to deny one would deny these
@@ -200,7 +199,7 @@ function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA' | 'CN
     if (addresses.kind !== 'known') return without(addresses);
     return found([{ type: 'CNAME', name: '', ttl, data: host }, ...records(host, addresses.value)]);
   }
-  return hosts.size === 0 ? NONE : without(UNKNOWN);
+  return hosts.size === 0 ? found([]) : without(UNKNOWN);
 }
 
 function serverRecords(endpoints: readonly Endpoint[], zone: Zone): Lookup {

@@ -68,7 +68,10 @@ export class ShardMember implements OwnedShards {
     this.#renewEveryMs = leaseTiming(config.durationMs).renewEveryMs;
     this.#emit = (event) => onEvent && notify(onEvent, event);
     this.#holdings = new Holdings({
-      ...{ ...options, ...home, emit: this.#emit, renewEveryMs: this.#renewEveryMs },
+      ...options,
+      ...home,
+      emit: this.#emit,
+      renewEveryMs: this.#renewEveryMs,
       running: new Uint8Array(count),
       staggerMs: session.store.minWriteIntervalMs ?? STAGGER_MS,
       onDue: this.#wakeUp.wake,
@@ -175,7 +178,9 @@ export class ShardMember implements OwnedShards {
       ? await findMembers({ session, config, me, signal, random: home.random, members: staying })
       : { members: staying, dueMs: Number.POSITIVE_INFINITY };
     const next = plan(map, {
-      ...{ ...due, members, leaver: this.#leaving && me },
+      ...due,
+      members,
+      leaver: this.#leaving && me,
       settled: looks && object.age.min > config.durationMs,
     });
     if (next !== undefined) {

@@ -1,7 +1,7 @@
 import type { Limits, MapMember, Shard, ShardMap } from './shard-map.js';
 
 /** What a write of the map is for. */
-export interface Change {
+interface Change {
   /** The members from now on. The tenures of all others are over (T6). */
   readonly members: readonly MapMember[];
   /** The shards that their owner has stopped and hands on (T5). @default none */

@@ -54,7 +54,9 @@ export async function shardsReport(
   const index = new Map<MapMember | undefined, number>(map.members.map((member, at) => [member, at]));
   const at = (member: MapMember | undefined) => index.get(member) ?? -1;
   return {
-    ...{ epoch: map.epoch, problem, members: map.members },
+    epoch: map.epoch,
+    problem,
+    members: map.members,
     shards: map.shards.map(({ owner, token, next }) => [at(owner), token, at(next)]),
     failed: [...map.shards.entries()].flatMap(([shard, { failed }]) => (failed ? [[shard, failed]] : [])),
     limits: [...(map.limits ?? [])].map(([member, limit]) => [at(member), limit]),

@@ -63,6 +63,11 @@ export interface ShardMap {
 
 export type Limits = ReadonlyMap<MapMember, number>;
 
+/** The shards of a member, with their numbers; none without one. */
+export function ownedBy({ shards }: ShardMap, member: MapMember | undefined): [number, Shard][] {
+  return member === undefined ? [] : [...shards.entries()].filter(([, { owner }]) => owner === member);
+}
+
 /** The body of the map. */
 export function encodeMap({ epoch, frozen, members, shards, limits }: ShardMap): string {
   const index = new Map<MapMember | undefined, number>(members.map((member, at) => [member, at]));
