@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
-import type { NodeTenures, Tenure } from '../src/node/monitor/tenures.js';
+import type { NodeTenures, Tenure } from '../src/node/wire/cluster-snapshot.js';
 import { ScriptedConsole } from '../test/browser/scripted-console.js';
 import { ScriptedFleet } from '../test/browser/scripted-fleet.js';
 import { scriptedTenures } from '../test/browser/scripted-tenures.js';

@@ -38,11 +38,7 @@ export {
   connectServices,
 } from './node/runtime/connect-services.js';
 export type { LossPolicy, ManagedLease } from './node/runtime/managed-lease.js';
-export {
-  type MonitorEvent,
-  type NodeHealth,
-  NodeMonitor,
-  type NodePhase,
-} from './node/runtime/node-monitor.js';
+export { type MonitorEvent, NodeMonitor } from './node/runtime/node-monitor.js';
+export type { NodeHealth, NodePhase } from './node/wire/node-health.js';
 export type { ZooKeeperTls } from './zookeeper/client/connection/tls.js';
 export type { AnnouncedEndpoint, Announcement, PayloadType } from './zookeeper/discovery/announcement.js';

@@ -4,8 +4,7 @@ import { consoleAssets } from '../../src/app/http/console-assets.js';
 import { HttpProblem, problemOf, problemResponse } from '../../src/app/http/problem.js';
 import { listen } from '../../src/app/http/server/listen.js';
 import { systemClock } from '../../src/core/base/system.js';
-import type { ClusterSnapshot } from '../../src/node/monitor/cluster-view.js';
-import type { NodeTenures } from '../../src/node/monitor/tenures.js';
+import type { ClusterSnapshot, NodeTenures } from '../../src/node/wire/cluster-snapshot.js';
 import { packageRoot } from '../support/package-root.js';
 
 /** What comes first on a stream. */

@@ -1,5 +1,9 @@
-import type { Kind } from '../../src/zookeeper/shared-data/layout.js';
-import type { DataEntry, DatumReport, SharedDataReport } from '../../src/zookeeper/shared-data/report.js';
+import type {
+  DataEntry,
+  DatumReport,
+  Kind,
+  SharedDataReport,
+} from '../../src/zookeeper/shared-data/data-report.js';
 
 const ROOT = '/monastery/root';
 

@@ -1,5 +1,5 @@
-import type { ClusterEvent, ClusterSnapshot } from '../../src/node/monitor/cluster-view.js';
-import type { NodeReport } from '../../src/node/monitor/status-report.js';
+import type { ClusterEvent, ClusterSnapshot } from '../../src/node/wire/cluster-snapshot.js';
+import type { NodeReport } from '../../src/node/wire/status-report.js';
 
 /** The settings of a scripted cluster. */
 export interface FleetOptions {

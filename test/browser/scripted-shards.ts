@@ -1,4 +1,4 @@
-import type { ShardsReport } from '../../src/node/monitor/cluster-view.js';
+import type { ShardsReport } from '../../src/node/wire/cluster-snapshot.js';
 
 /**
  * A map of this many shards on the first nodes of a fleet, all at version 1: every fiftieth is to move, and one

@@ -1,5 +1,5 @@
-import type { NodeReport } from '../../src/node/monitor/status-report.js';
-import type { NodeTenures, Tenure } from '../../src/node/monitor/tenures.js';
+import type { NodeTenures, Tenure } from '../../src/node/wire/cluster-snapshot.js';
+import type { NodeReport } from '../../src/node/wire/status-report.js';
 
 const ENDS = ['released', 'expired', 'expired', 'evicted', 'released', 'retired'] as const;
 

@@ -1,7 +1,6 @@
 import { clusterNodeIdOf } from '../../src/core/id/cluster-node-id.js';
-import type { TreeReport } from '../../src/node/monitor/discovery/discovery-comparison.js';
-import type { EntryReport } from '../../src/node/monitor/discovery/discovery-report.js';
-import type { NodeReport } from '../../src/node/monitor/status-report.js';
+import type { NodeReport } from '../../src/node/wire/status-report.js';
+import type { EntryReport, TreeReport } from '../../src/node/wire/tree-report.js';
 
 /**
  * The discovery tree as it would be with these nodes, all of which offer `orders`, and some `billing`, and

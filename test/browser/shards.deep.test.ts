@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { ShardsReport } from '../../src/node/monitor/cluster-view.js';
+import type { ShardsReport } from '../../src/node/wire/cluster-snapshot.js';
 import { launchBrowser } from '../support/programs/browser.js';
 import { nameless, overflow, pale, violations } from './page-audit.js';
 import { ScriptedConsole } from './scripted-console.js';

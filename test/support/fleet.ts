@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { inject, vi } from 'vitest';
 import { systemClock, systemRandom } from '../../src/core/base/system.js';
 import { openStore } from '../../src/core/store/open-store.js';
-import type { StatusReport } from '../../src/node/monitor/status-report.js';
+import type { StatusReport } from '../../src/node/wire/status-report.js';
 import { awsEnvironment, createBucket } from './bucket.js';
 import { runInProcess } from './in-process.js';
 import { runCli, type TestProcess } from './processes.js';

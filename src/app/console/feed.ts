@@ -15,7 +15,7 @@ export interface StreamEvent {
   readonly data: string;
 }
 
-export interface FeedOptions {
+interface FeedOptions {
   /** Asks for the stream, with this token where there is one. Rejects when no server answers. */
   readonly open: (token: string | undefined, signal: AbortSignal) => Promise<Response>;
   readonly clock: PageClock;

@@ -1,6 +1,6 @@
 import { Gauge, Registry } from 'prom-client';
 import type { ClusterView } from '../../node/monitor/cluster-view.js';
-import type { NodeReport } from '../../node/monitor/status-report.js';
+import type { NodeReport } from '../../node/wire/status-report.js';
 import type { MetricsText } from './node-app.js';
 
 /** With more node ids than this, there are no time series per node id: only the number in each state. */

@@ -37,7 +37,7 @@ const BUILT = ['../../console/', '../console/'];
 const TYPES = /\.(css|js)$/;
 
 /** A page of the console: `frame.html` around the HTML of that name, with the script of that name. */
-export type ConsolePage = 'main' | 'services' | 'configurations';
+type ConsolePage = 'main' | 'services' | 'configurations';
 
 /**
  * Pages of the console and what they load, `/console/*`, as an app to be mounted. Their own paths are

@@ -2,7 +2,7 @@ import { Counter, Gauge, Registry } from 'prom-client';
 import type { MetricsText } from './node-app.js';
 
 /** A reply to a DNS query, as it is counted. */
-export interface CountedReply {
+interface CountedReply {
   readonly type: string;
   readonly code: string;
   readonly truncated: boolean;

@@ -1,9 +1,9 @@
-import { withTimeout } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
+import { WakeUp } from '../../core/base/wake-up.js';
 import { jsonOf } from './console/report-pages.js';
 
 /** What one client is sent. */
-export interface EventSource {
+interface EventSource {
   readonly clock: Clock;
   /** Calls `wake` whenever there may be news, until the returned function is called. */
   readonly follow: (wake: () => void) => () => void;
@@ -46,14 +46,11 @@ export async function* eventStream(
   { clock, follow, begin, news, pauseMs = 0 }: EventSource,
   gone: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
-  let wake: () => void = () => undefined;
-  const unfollow = follow(() => wake());
+  const wakeUp = new WakeUp();
+  const unfollow = follow(wakeUp.wake);
   try {
     await begin?.();
     for (let sentAt = clock.monotonic(); ; ) {
-      const woken = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
       for (const chunk of news()) {
         yield chunk;
         sentAt = clock.monotonic();
@@ -63,7 +60,7 @@ export async function* eventStream(
         sentAt = clock.monotonic();
       }
       if (pauseMs > 0) await clock.sleep(pauseMs, gone);
-      await withTimeout(clock, TICK_MS, woken, gone);
+      await wakeUp.wait({ clock, timeoutMs: TICK_MS }, gone);
     }
   } finally {
     unfollow();

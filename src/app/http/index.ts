@@ -1,33 +1,8 @@
+export type { NodeIdState } from '../../core/lease/model/lease-state.js';
 export type { TenureEnd } from '../../core/lease/model/tenure-history.js';
-export type { RestoreReport } from '../../node/monitor/camunda-cluster.js';
 export { ClusterFollower, type ClusterFollowerOptions } from '../../node/monitor/cluster-follower.js';
-export type {
-  ClusterEvent,
-  ClusterSnapshot,
-  ClusterView,
-  CurrentCluster,
-  ShardsReport,
-  StoreHealth,
-} from '../../node/monitor/cluster-view.js';
-export type { TreeReport } from '../../node/monitor/discovery/discovery-comparison.js';
-export type {
-  DiscoveryReport,
-  EntryReport,
-  KeyReport,
-} from '../../node/monitor/discovery/discovery-report.js';
-export type { LeaseTotals, PageReport } from '../../node/monitor/listed-cluster.js';
-export type {
-  AllocationReport,
-  ClusterReport,
-  DiscoveryStatusReport,
-  DrainingReport,
-  NodeReport,
-  ReportHead,
-  StatusReport,
-} from '../../node/monitor/status-report.js';
-export type { NodeTenures, Tenure } from '../../node/monitor/tenures.js';
-export type { NodeHealth, NodeHealthJson, NodePhase, WatchedNode } from '../../node/runtime/node-monitor.js';
-export { type MonitorEvent, NodeMonitor } from '../../node/runtime/node-monitor.js';
+export type { ClusterView, CurrentCluster } from '../../node/monitor/cluster-view.js';
+export { type MonitorEvent, NodeMonitor, type WatchedNode } from '../../node/runtime/node-monitor.js';
 export {
   DEFAULT_LISTEN_ADDRESS,
   formatListenAddress,
@@ -35,22 +10,46 @@ export {
   type ListenAddress,
   parseListenAddress,
 } from '../../node/settings/listen-address.js';
-export type { FleetReport, NodeRevisions } from '../../zookeeper/configuration/fleet.js';
-export type { Contender, Standing } from '../../zookeeper/recipes/standings.js';
-export type { DatumRecord } from '../../zookeeper/shared-data/entry.js';
-export type { Address, Kind, Lifespan } from '../../zookeeper/shared-data/layout.js';
+export type {
+  ClusterEvent,
+  ClusterSnapshot,
+  NodeTenures,
+  ShardsMember,
+  ShardsReport,
+  StoreHealth,
+  Tenure,
+} from '../../node/wire/cluster-snapshot.js';
+export type { NodeHealth, NodeHealthJson, NodePhase } from '../../node/wire/node-health.js';
+export type {
+  AllocationReport,
+  ClusterReport,
+  DiscoveryStatusReport,
+  DrainingReport,
+  LeaseTotals,
+  NodeReport,
+  PageReport,
+  ReportHead,
+  RestoreReport,
+  StatusReport,
+} from '../../node/wire/status-report.js';
+export type { DiscoveryReport, EntryReport, KeyReport, TreeReport } from '../../node/wire/tree-report.js';
+export type { FleetReport, NodeRevisions } from '../../zookeeper/configuration/fleet-report.js';
+export type { Contender, Standing } from '../../zookeeper/recipes/standing.js';
 export type {
   DataEntry,
   DatumHead,
   DatumReport,
+  Kind,
+  Lifespan,
+  Scalar,
   SharedDataReport,
-} from '../../zookeeper/shared-data/report.js';
-export type { Scalar } from '../../zookeeper/shared-data/scalar-codec.js';
+} from '../../zookeeper/shared-data/data-report.js';
+export type { DatumRecord } from '../../zookeeper/shared-data/entry.js';
+export type { Address } from '../../zookeeper/shared-data/layout.js';
 export type { ConfigurationsSource } from './console/configurations-api.js';
 export type { DataSource } from './console/data-api.js';
 export type { ServicesSource } from './console/services-api.js';
 export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
-export { DISCOVERY_OPENAPI } from './curator/discovery-openapi.js';
 export {
   type DiscoveryServer,
   type DiscoveryServerEvent,

@@ -3,7 +3,8 @@ import { checked, having } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { VERSION } from '../../core/base/version.js';
 import { homeOf, type ShardFigures } from '../../core/lease/hold/lease-home.js';
-import type { NodeHealth, NodeMonitor, NodePhase } from '../../node/runtime/node-monitor.js';
+import type { NodeMonitor } from '../../node/runtime/node-monitor.js';
+import type { NodeHealth, NodePhase } from '../../node/wire/node-health.js';
 import type { MetricsText } from './node-app.js';
 import { nodeCounters } from './node-counters.js';
 

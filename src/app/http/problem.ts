@@ -19,10 +19,7 @@ const STATUS = {
 } as const;
 
 /** What kind of refusal an answer is; its `error` field. */
-export type ProblemCode = keyof typeof STATUS;
-
-/** All of them. */
-export const PROBLEM_CODES = Object.keys(STATUS) as readonly ProblemCode[];
+type ProblemCode = keyof typeof STATUS;
 
 /** A request that is answered with a refusal. The client gets the message. */
 export class HttpProblem extends Error {

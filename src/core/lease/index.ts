@@ -2,6 +2,7 @@
 
 export { type AcquireLeaseOptions, acquireLease } from './acquire/acquire-lease.js';
 export type { EnsureClusterOptions } from './acquire/ensure-cluster.js';
+export type { CamundaNode } from './model/camunda-codec.js';
 export type { ClusterConfig, WantedSettings } from './model/cluster-config.js';
 export {
   type EncodedLease,
@@ -13,6 +14,7 @@ export type {
   HeldLease,
   KnownNodes,
   LeaseState,
+  NodeIdState,
   PreviousHolder,
   ReleasedLease,
   RetiredLease,
@@ -27,7 +29,7 @@ export {
   type RepairOptions,
   repairCluster,
 } from './operate/initialize.js';
-export { type CamundaNode, type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
+export { type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
 export { scaleCluster } from './operate/scale.js';
 export type {
   DamagedLease,

@@ -7,9 +7,10 @@ import { readTenure } from '../../zookeeper/discovery/allocation/evict-allocated
 import { readWidest } from '../../zookeeper/discovery/allocation/width-barrier.js';
 import type { Assignment } from '../../zookeeper/discovery/assignment.js';
 import { NODES_PATH, parseHexPair } from '../../zookeeper/discovery/tree-paths.js';
+import type { AllocationReport, StatusReport } from '../wire/status-report.js';
 import type { ClusterScan } from './cluster-reader.js';
 import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery/discovery-snapshot.js';
-import { type AllocationReport, nodeReport, reportOf, type StatusReport } from './status-report.js';
+import { nodeReport, reportOf } from './status-report.js';
 
 /** The node ids from ZooKeeper alone, as a scan of the tree finds them. */
 export interface AllocatedStatus extends Pick<AllocationReport, 'idWidth'> {
@@ -56,7 +57,7 @@ export function widthNeededBy(groups: readonly number[] = []): number {
 
 function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   const { path, assignment, text, createdZxid, sessionId } = entry;
-  const untold = {
+  const unknown = {
     age: undefined,
     durationMs: undefined,
     timestamp: undefined,
@@ -67,7 +68,7 @@ function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   // The number of the transaction is the fencing token, even in the first instant of a tenure, when the data
   // do not have it yet.
   const version = tenure === undefined ? (assignment?.version ?? 0) : Number(createdZxid ?? 0);
-  const facts = { ...untold, id, version, taskId: tenure?.taskId ?? assignment?.taskId };
+  const facts = { ...unknown, id, version, taskId: tenure?.taskId ?? assignment?.taskId };
   if (createdZxid !== undefined && sessionId === undefined) {
     return {
       ...facts,

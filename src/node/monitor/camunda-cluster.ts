@@ -1,5 +1,6 @@
 import { concurrently } from '../../core/base/concurrently.js';
 import { explain } from '../../core/base/errors.js';
+import type { CamundaNode } from '../../core/lease/model/camunda-codec.js';
 import {
   CAMUNDA_MARKER,
   type CamundaLease,
@@ -8,17 +9,10 @@ import {
 } from '../../core/lease/model/camunda-codec.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { nodeIdOf } from '../../core/lease/model/lease-state.js';
-import type { CamundaNode, LeaseReading } from '../../core/lease/operate/inspect.js';
+import type { LeaseReading } from '../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { ListedObject, StoredObject } from '../../core/store/lease-store.js';
-
-/** A restore from a backup, as its object records it. */
-export interface RestoreReport {
-  readonly restoreId: string;
-  /** The node ids that have been restored; empty if the object cannot be read. */
-  readonly restoredNodes: readonly number[];
-  readonly problem: string | null;
-}
+import type { RestoreReport } from '../wire/status-report.js';
 
 /** The facts of a cluster of Camunda 8 in addition to its leases. */
 export interface CamundaReport {

@@ -7,28 +7,24 @@ import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import { scanAllocated } from './allocated-status.js';
-import { ClusterReader, type ClusterScan, older } from './cluster-reader.js';
 import type {
   ClusterEvent,
   ClusterSnapshot,
-  ClusterView,
-  CurrentCluster,
+  NodeTenures,
   ShardsReport,
   StoreHealth,
-} from './cluster-view.js';
-import { scanTree, type TreeReport } from './discovery/discovery-comparison.js';
+} from '../wire/cluster-snapshot.js';
+import type { DiscoveryStatusReport, StatusReport } from '../wire/status-report.js';
+import type { TreeReport } from '../wire/tree-report.js';
+import { scanAllocated } from './allocated-status.js';
+import { ClusterReader, type ClusterScan, older } from './cluster-reader.js';
+import type { ClusterView, CurrentCluster } from './cluster-view.js';
+import { scanTree } from './discovery/discovery-comparison.js';
 import { leaseChanges } from './lease-changes.js';
 import { problemOf, totalsOf } from './listed-cluster.js';
 import { PAUSE_FACTOR, ScanLoop } from './scan-loop.js';
-import {
-  type DiscoveryStatusReport,
-  nodeReport,
-  reportOf,
-  type StatusReport,
-  withWrongVersions,
-} from './status-report.js';
-import { type NodeTenures, tenuresOf } from './tenures.js';
+import { nodeReport, reportOf, withWrongVersions } from './status-report.js';
+import { tenuresOf } from './tenures.js';
 import { VersionMemory } from './version-memory.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */

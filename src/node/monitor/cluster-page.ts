@@ -1,12 +1,12 @@
 import { ConfigError } from '../../core/base/errors.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
+import type { PageReport } from '../wire/status-report.js';
 import type { ClusterReader } from './cluster-reader.js';
 import {
   type ListedCluster,
   type ListedState,
   type PagedCluster,
-  type PageReport,
   READ_AS_A_WHOLE,
   totalsOf,
 } from './listed-cluster.js';

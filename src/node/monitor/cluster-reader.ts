@@ -14,6 +14,7 @@ import {
 import { readCluster } from '../../core/lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { Interval, ListedObject } from '../../core/store/lease-store.js';
+import type { ReportHead } from '../wire/status-report.js';
 import {
   type CamundaFacts,
   type CamundaReport,
@@ -24,7 +25,7 @@ import {
   readRestores,
 } from './camunda-cluster.js';
 import { type ListedCluster, listedCluster } from './listed-cluster.js';
-import { type ReportHead, reportHead } from './status-report.js';
+import { reportHead } from './status-report.js';
 
 /** Maximum number of objects that are read again in one scan. */
 const MAX_READS = 100;
@@ -55,7 +56,7 @@ export interface ClusterScan {
 }
 
 /** What is known of one lease object. */
-interface Known {
+interface ReadLease {
   readonly reading: LeaseReading & { readonly camunda?: CamundaFacts };
   /** Of the state that was read; undefined for an absent one. */
   readonly etag: string | undefined;
@@ -67,10 +68,10 @@ interface Known {
   readonly readAt: number;
 }
 
-const ABSENT: Known = { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: 0 };
+const ABSENT: ReadLease = { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: 0 };
 
 /** The rows of leases in a LIST, by their ids, and the time of the LIST on the monotonic clock. */
-type Listing = Pick<ListedCluster, 'rows'> & { readonly at: number };
+type ListedRows = Pick<ListedCluster, 'rows'> & { readonly at: number };
 
 /**
  * Scans a cluster in a store repeatedly, as cheaply as possible. A scan is one LIST with all its pages, and
@@ -83,8 +84,8 @@ type Listing = Pick<ListedCluster, 'rows'> & { readonly at: number };
  * Ids beyond the cluster's size that seem to be held are read once, a hundred of them at most.
  */
 export class ClusterReader {
-  readonly #known = new Map<number, Known>();
-  #listing: Listing = { rows: new Map(), at: 0 };
+  readonly #known = new Map<number, ReadLease>();
+  #listing: ListedRows = { rows: new Map(), at: 0 };
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
   readonly #knowledge = new SharedKnowledge();
   #isCamundas = false;
@@ -198,7 +199,7 @@ export class ClusterReader {
   }
 
   /** The ids whose objects are to be read in this scan. */
-  #toRead(ids: readonly number[], listing: Listing, { bootstrapped }: ClusterConfig): number[] {
+  #toRead(ids: readonly number[], listing: ListedRows, { bootstrapped }: ClusterConfig): number[] {
     const unread: number[] = [];
     const urgent: number[] = [];
     const changed: number[] = [];
@@ -222,7 +223,7 @@ export class ClusterReader {
    * Whether a write was more than a renewal, according to a LIST: the id was not held, it has a tombstone's
    * size now, or the lease had expired.
    */
-  #mayHaveChangedHands(id: number, { reading }: Known, listing: Listing): boolean {
+  #mayHaveChangedHands(id: number, { reading }: ReadLease, listing: ListedRows): boolean {
     const row = listing.rows.get(id);
     if (row === undefined || reading.kind !== 'lease' || reading.lease.kind !== 'held') return true;
     if (row.size <= nativeCodec.tombstoneMaxBytes) return true;

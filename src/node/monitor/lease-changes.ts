@@ -1,7 +1,7 @@
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { mayExceed } from '../../core/lease/model/lease-state.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
-import type { ClusterEvent } from './cluster-view.js';
+import type { ClusterEvent } from '../wire/cluster-snapshot.js';
 import { problemOf } from './listed-cluster.js';
 import { expiresInMs } from './status-report.js';
 
@@ -14,7 +14,7 @@ export interface LeaseChange extends Omit<ClusterEvent, 'id' | 'at' | 'since'> {
 }
 
 /** What is known of the two scans. */
-export interface BetweenScans {
+interface BetweenScans {
   /**
    * From the first scan to the second, in milliseconds.
    * @default unknown, so that anything may have expired meanwhile

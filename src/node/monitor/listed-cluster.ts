@@ -4,6 +4,7 @@ import { nativeCodec } from '../../core/lease/model/lease-codec.js';
 import { nodeIdOf } from '../../core/lease/model/lease-state.js';
 import type { ClusterStatus, NodeStatus } from '../../core/lease/operate/inspect.js';
 import type { ListedObject } from '../../core/store/lease-store.js';
+import type { LeaseTotals, PageReport } from '../wire/status-report.js';
 import type { CamundaReport } from './camunda-cluster.js';
 
 /**
@@ -25,34 +26,6 @@ export interface ListedCluster {
   readonly retired: number;
   /** The sign that another program keeps a cluster in the same objects; undefined without one. */
   readonly foreign: string | undefined;
-}
-
-/** How many node ids are in which state. */
-export interface LeaseTotals {
-  /** True if they come from a LIST, by size and age of the objects: most have not been read. */
-  readonly hints: boolean;
-  readonly held: number;
-  readonly expired: number;
-  /** Ids that may be taken and are not `expired`. With a LIST also those that were evicted a moment ago. */
-  readonly free: number;
-  /** Number of the free ones that were never held. */
-  readonly neverHeld: number;
-  /** Null with a LIST: these count as free. */
-  readonly evicted: number | null;
-  /** Ids that cannot be used; with a LIST the absent ones only. */
-  readonly damaged: number;
-  /** Objects of retired ids, most of them beyond the cluster's size. */
-  readonly retired: number;
-}
-
-/** The position of a page in a large cluster. */
-export interface PageReport {
-  /** The first requested id. */
-  readonly from: number;
-  /** Maximum number of node ids. */
-  readonly limit: number;
-  /** The beginning of the next page; null without one, and if the page has the most noteworthy ids. */
-  readonly next: number | null;
 }
 
 /** A cluster, and the requested part of its node ids. */

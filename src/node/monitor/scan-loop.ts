@@ -1,5 +1,6 @@
-import { orAborted } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
+import { Listeners } from '../../core/base/listeners.js';
+import { WakeUp } from '../../core/base/wake-up.js';
 
 /** How long the result of a scan counts as fresh, in milliseconds; longer if the pause after it is longer. */
 const FRESH_MS = 2_000;
@@ -23,8 +24,8 @@ export class ScanLoop {
   /** Until when the last scan is fresh, and when the next may begin, on the monotonic clock. */
   #freshUntil = Number.NEGATIVE_INFINITY;
   #due = Number.NEGATIVE_INFINITY;
-  /** What the callers of `next` wait for; empty without users. */
-  #waiting: (() => void)[] = [];
+  /** Called at the end of each scan, for the callers of `next`. */
+  readonly #onScanned = new Listeners<void>();
 
   /**
    * @param scan resolves with the pause after it, in milliseconds; rejects only with the reason of its signal
@@ -52,9 +53,7 @@ export class ScanLoop {
       if (!isUsed) return;
       isUsed = false;
       this.#users -= 1;
-      if (this.#users > 0) return;
-      this.#abort.abort();
-      this.#waiting = [];
+      if (this.#users === 0) this.#abort.abort();
     };
   }
 
@@ -65,11 +64,12 @@ export class ScanLoop {
    */
   async next(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
-    const release = this.use();
+    const scanned = new WakeUp();
+    const ends = [this.#onScanned.add(scanned.wake), this.use()];
     try {
-      await orAborted(new Promise<void>((resolve) => this.#waiting.push(resolve)), signal);
+      await scanned.wait(undefined, signal);
     } finally {
-      release();
+      for (const end of ends) end();
     }
   }
 
@@ -77,7 +77,7 @@ export class ScanLoop {
   async close(): Promise<void> {
     this.#abort.abort();
     await this.#ended;
-    this.#wake();
+    this.#onScanned.notify();
   }
 
   async #run(signal: AbortSignal): Promise<void> {
@@ -97,11 +97,7 @@ export class ScanLoop {
         this.#due = now + Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (now - begun));
         return;
       }
-      this.#wake();
+      this.#onScanned.notify();
     }
-  }
-
-  #wake(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve();
   }
 }

@@ -1,24 +1,6 @@
-import { type PastTenure, pastTenures } from '../../core/lease/model/tenure-history.js';
+import { pastTenures } from '../../core/lease/model/tenure-history.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
-
-/** A tenure of an id; `endedAt` and `end` are null for one that is not known to be over. */
-export interface Tenure extends Pick<PastTenure, 'version' | 'taskId'> {
-  /** Store time, in milliseconds since the Unix epoch; null where the object does not say. */
-  readonly acquiredAt: number | null;
-  readonly endedAt: number | null;
-  readonly end: PastTenure['end'] | null;
-}
-
-/** The known tenures of a node id, the newest first. */
-export interface NodeTenures {
-  readonly id: number;
-  readonly tenures: readonly Tenure[];
-  /**
-   * From when on no tenure is missing, in store time, in milliseconds since the Unix epoch: where none is known
-   * at a later time, no task held the id. 0 where none was forgotten; null where nothing is known.
-   */
-  readonly knownSince: number | null;
-}
+import type { NodeTenures, Tenure } from '../wire/cluster-snapshot.js';
 
 /** The tenures that a lease object shows: the one that is held or expired, and those of its history. */
 export function tenuresOf(node: NodeStatus): NodeTenures {

@@ -2,7 +2,7 @@ import { checkArguments, checked } from '../../core/base/arguments.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { SessionCall, StoreSession } from '../../core/lease/session/store-session.js';
 import type { StoredObject } from '../../core/store/lease-store.js';
-import type { ShardsReport } from '../monitor/cluster-view.js';
+import type { ShardsReport } from '../wire/cluster-snapshot.js';
 import { floorOf, type MapMember, ownerless, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
 
 /** The map of a cluster with shards, as its operators see it. */

@@ -1,5 +1,5 @@
-// What `/api/services` and `/api/configurations` send to their pages. These shapes are here because the pages
-// are compiled for browsers, without the server's types; the server writes by them.
+// What `/api/services` and `/api/configurations` send to their pages.
+import type { NodeRevisions } from '../../zookeeper/configuration/fleet-report.js';
 
 /** The first event, `hello`. */
 export interface EntriesHello {
@@ -85,24 +85,17 @@ export interface ConfigContext {
   readonly revision: number;
   /** How many it has. */
   readonly keys: number;
-  /** The nodes that run it, and those that should. */
+  /** The nodes that run it, or should. */
   readonly nodes: readonly ConfigNode[];
   readonly problem: string | null;
 }
 
-/** See `NodeRevisions`. */
-export interface ConfigNode {
-  readonly nodeId: number;
+export interface ConfigNode extends NodeRevisions {
   /** The most specific context that it follows. */
   readonly follows: string;
-  /** What it runs, by context. */
-  readonly revisions: Readonly<Record<string, number>>;
-  readonly at: string;
-  /** The contexts of which it runs an earlier revision than the current one. */
-  readonly behind: readonly string[];
 }
 
-export interface ConfigKey {
+interface ConfigKey {
   readonly context: string;
   readonly key: string;
   /** At most 2,000 characters. */
@@ -111,7 +104,7 @@ export interface ConfigKey {
 
 /** What `/api/configurations/<context>?from=3&to=5` answers. */
 export interface ConfigHistory {
-  /** Those that are kept, the newest first. */
+  /** The kept revisions, the newest first. */
   readonly revisions: readonly {
     readonly revision: number;
     readonly at: string;

@@ -3,29 +3,9 @@ import { CALLS_AT_ONCE } from '../client/call-limits.js';
 import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { writeEphemeral } from '../client/retry.js';
 import type { CallOptions, ZooKeeper } from '../client/zookeeper.js';
+import type { FleetReport, NodeRevisions } from './fleet-report.js';
 import { contextsOf, contextsOfNode, seenPath } from './layout.js';
 import { type ConfigPlace, readHead, revisionIn } from './read-contexts.js';
-
-/** Which revisions the nodes of a configuration run. All of it can be written as JSON. */
-export interface FleetReport {
-  /** The most specific context. */
-  readonly context: string;
-  /** The current ones, by context; of overrides only where a node has some. */
-  readonly revisions: Readonly<Record<string, number>>;
-  /** In the order of their ids; those without a connection are missing. */
-  readonly nodes: readonly NodeRevisions[];
-}
-
-/** What a node says of the configuration that it runs. */
-export interface NodeRevisions {
-  readonly nodeId: number;
-  /** By context. */
-  readonly revisions: Readonly<Record<string, number>>;
-  /** When the node had them, ISO 8601, by its clock. */
-  readonly at: string;
-  /** The contexts of which it runs an earlier revision than the current one. */
-  readonly behind: readonly string[];
-}
 
 /** Shows others, in an ephemeral znode, which revisions this node runs; again in each new session. */
 export class SeenReporter implements Reconciled {

@@ -1,9 +1,10 @@
 import { ConfigError } from '../../core/base/errors.js';
 import type { Condition } from './collision-chain.js';
+import type { DataEntry, Kind, Scalar } from './data-report.js';
 import type { DataCall } from './datum.js';
-import { type Kind, titleOf } from './layout.js';
-import { type DataEntry, readSharedData } from './report.js';
-import { type Scalar, scalarOf, TypedText } from './scalar-codec.js';
+import { titleOf } from './layout.js';
+import { readSharedData } from './report.js';
+import { scalarOf, TypedText } from './scalar-codec.js';
 import { isScalarType, parseScalar, SCALAR_TYPES } from './scalar-types.js';
 import type { SharedData } from './shared-data.js';
 import { SharedDataError } from './shared-data-error.js';

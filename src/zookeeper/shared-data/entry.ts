@@ -1,8 +1,9 @@
 import { isIP } from 'node:net';
 import { objectIn } from '../../core/base/json-object.js';
 import type { Znode } from '../client/zookeeper.js';
-import { type Address, isIndex, KINDS, type Kind, type Lifespan } from './layout.js';
-import { fromScalar, type Scalar, type SharedValue, scalarId, scalarOf } from './scalar-codec.js';
+import type { Kind, Lifespan, Scalar } from './data-report.js';
+import { type Address, isIndex, KINDS } from './layout.js';
+import { fromScalar, type SharedValue, scalarId, scalarOf } from './scalar-codec.js';
 
 /** One element as it was seen last. */
 export class Entry<K = SharedValue, V = SharedValue> {

@@ -5,18 +5,10 @@ export type { AnnouncedNode, KnownNode, NodeState } from './announced-node.js';
 export { type ConditionalCall, type SharedDatum, SharedMap, SharedScalar, SharedSet } from './collections.js';
 export type { Condition } from './collision-chain.js';
 export type { ContributionEvent } from './contributions.js';
+export type { Kind, Lifespan, Scalar } from './data-report.js';
 export type { DataCall } from './datum.js';
 export type { DatumRecord, Entry } from './entry.js';
-export {
-  type Address,
-  DEFAULT_ROOT,
-  HASHED_PATHS,
-  type Kind,
-  type Lifespan,
-  type PathStrategy,
-  placeName,
-  sha256,
-} from './layout.js';
+export { type Address, DEFAULT_ROOT, HASHED_PATHS, type PathStrategy, placeName, sha256 } from './layout.js';
 export type {
   DisconnectReason,
   LostNode,
@@ -28,7 +20,6 @@ export type {
 export type { Change, Replica, Replicated } from './replica.js';
 export {
   fromScalar,
-  type Scalar,
   type ScalarType,
   type SharedJson,
   type SharedValue,

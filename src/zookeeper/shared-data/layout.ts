@@ -4,6 +4,7 @@ import { ConfigError } from '../../core/base/errors.js';
 import { checkPlain } from '../../core/base/plain-text.js';
 import { pathProblem } from '../client/znode-path.js';
 import { canonicalJson } from './canonical-json.js';
+import type { Kind } from './data-report.js';
 
 /** Monastery's default root. */
 export const DEFAULT_ROOT = '/monastery/root';
@@ -14,12 +15,7 @@ export interface Address {
   readonly scope: string;
 }
 
-/** What shared data can be. */
-export type Kind = 'scalar' | 'set' | 'list' | 'map';
 export const KINDS: readonly Kind[] = ['scalar', 'set', 'list', 'map'];
-
-/** Ephemeral data goes with the node that contributes it. */
-export type Lifespan = 'persistent' | 'ephemeral';
 
 /**
  * Which znodes shared data has. All nodes of a cluster must have the same. Must be pure, and must not throw.

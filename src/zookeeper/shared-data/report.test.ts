@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Znode } from '../client/zookeeper.js';
+import type { Kind } from './data-report.js';
 import { encodeRecord } from './entry.js';
-import { HASHED_PATHS, type Kind, sha256 } from './layout.js';
+import { HASHED_PATHS, sha256 } from './layout.js';
 import { dataEntry, datumHead, readSharedData } from './report.js';
 import { encodePair, encodeScalar, toScalar } from './scalar-codec.js';
 

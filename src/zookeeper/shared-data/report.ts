@@ -2,66 +2,10 @@ import { concurrently } from '../../core/base/concurrently.js';
 import { nameAt } from '../client/znode-path.js';
 import type { Znode, ZooKeeper } from '../client/zookeeper.js';
 import { isFault } from '../client/zookeeper-error.js';
-import { bareScalar, type DatumRecord, decodeEntry, decodeRecord, isBlank, versionOf } from './entry.js';
-import { type Address, dataFolder, HASHED_PATHS, isIndex, type Kind, nodesFolder } from './layout.js';
-import type { Scalar } from './scalar-codec.js';
+import type { DataEntry, DatumHead, DatumReport, Scalar, SharedDataReport } from './data-report.js';
+import { bareScalar, decodeEntry, decodeRecord, isBlank, versionOf } from './entry.js';
+import { type Address, dataFolder, HASHED_PATHS, isIndex, nodesFolder } from './layout.js';
 import { scalarProblem } from './scalar-types.js';
-
-/**
- * An element of a collection, or a scalar; also a znode that is neither, with its problem. JSON can represent
- * all of it.
- */
-export interface DataEntry {
-  readonly path: string;
-  /** A map's key, and an element of a list its index; null for another kind. */
-  readonly key: Scalar | null;
-  /** Null where the znode holds no element. */
-  readonly scalar: Scalar | null;
-  /**
-   * The place in its collision chain, from 0; null for a scalar, a list, and where the name is no hash of it.
-   */
-  readonly place: number | null;
-  /** The session that an ephemeral entry goes with, 16 hex digits; null for a persistent one. */
-  readonly owner: string | null;
-  /** The node that is announced in this session. */
-  readonly node: string | null;
-  /** Null where it may not be read. */
-  readonly version: string | null;
-  readonly bytes: number;
-  readonly problem: string | null;
-}
-
-/** A znode where data is, or should be. */
-export interface DatumHead {
-  readonly path: string;
-  /**
-   * These four are null where they are unknown. Data of other implementations has no name and no scope, except
-   * where it was asked for by them.
-   */
-  readonly name: string | null;
-  readonly scope: string | null;
-  readonly kind: Kind | null;
-  readonly lifespan: DatumRecord['lifespan'] | null;
-  readonly problem: string | null;
-}
-
-/** One datum with its elements; of a scalar, itself. */
-export interface DatumReport extends DatumHead {
-  /** How many entries it has, including those that `entries` omits. */
-  readonly size: number;
-  /** Of the datum's znode and of `entries`. */
-  readonly bytes: number;
-  readonly entries: readonly DataEntry[];
-}
-
-/** The shared data below one root. */
-export interface SharedDataReport {
-  readonly zookeeper: string;
-  readonly root: string;
-  readonly exists: boolean;
-  /** In the order of their names. */
-  readonly data: readonly DatumReport[];
-}
 
 export interface SharedDataQuery {
   /** What ZooKeeper is called. */

@@ -1,6 +1,7 @@
 import { checkArguments, checked, NAME, TEXT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { canonicalJson } from './canonical-json.js';
+import type { Scalar } from './data-report.js';
 
 /**
  * The types of Monastery's scalars that have a JavaScript side. `BigDecimal` and any other type are kept as
@@ -17,12 +18,6 @@ export type ScalarType =
   | 'Json'
   | 'Bytes'
   | 'Null';
-
-/** A scalar as a znode contains it: `{"type":"Integer","value":"3"}`. The value is always a text. */
-export interface Scalar {
-  readonly type: string;
-  readonly value: string;
-}
 
 /**
  * A value of a type that JavaScript has not, or that is to be written as just this type:

@@ -1,5 +1,6 @@
 import { canonicalJson } from './canonical-json.js';
-import { fromScalar, type Scalar, type ScalarType, TypedText } from './scalar-codec.js';
+import type { Scalar } from './data-report.js';
+import { fromScalar, type ScalarType, TypedText } from './scalar-codec.js';
 
 /** Monastery's types of scalars, and which texts each allows. */
 const TEXTS: Readonly<Record<ScalarType, (scalar: Scalar) => boolean>> = {

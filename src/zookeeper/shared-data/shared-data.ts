@@ -7,6 +7,7 @@ import type { MultiOperation, ZooKeeper } from '../client/zookeeper.js';
 import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './announced-node.js';
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { type ContributionEvent, Contributions } from './contributions.js';
+import type { Kind, Lifespan } from './data-report.js';
 import { type DataCall, type DataContext, Datum } from './datum.js';
 import {
   checkAddress,
@@ -14,8 +15,6 @@ import {
   DEFAULT_ROOT,
   HASHED_PATHS,
   KINDS,
-  type Kind,
-  type Lifespan,
   nodesFolder,
   type PathStrategy,
 } from './layout.js';

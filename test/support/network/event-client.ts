@@ -1,6 +1,6 @@
-import type { ClusterEvent, StoreHealth } from '../../../src/node/monitor/cluster-view.js';
-import type { TreeReport } from '../../../src/node/monitor/discovery/discovery-comparison.js';
-import type { NodeReport, StatusReport } from '../../../src/node/monitor/status-report.js';
+import type { ClusterEvent, StoreHealth } from '../../../src/node/wire/cluster-snapshot.js';
+import type { NodeReport, StatusReport } from '../../../src/node/wire/status-report.js';
+import type { TreeReport } from '../../../src/node/wire/tree-report.js';
 
 /** What a page knows of a cluster that reads `/api/events`. */
 export class EventClient {

@@ -1,13 +1,10 @@
-import {
-  type DiscoveryReport,
-  discoveryReport,
-  type EntryReport,
-} from '../../../node/monitor/discovery/discovery-report.js';
+import { discoveryReport } from '../../../node/monitor/discovery/discovery-report.js';
 import {
   parseDiscoveryPath,
   parsePath,
   readDiscovery,
 } from '../../../node/monitor/discovery/discovery-snapshot.js';
+import type { DiscoveryReport, EntryReport } from '../../../node/wire/tree-report.js';
 import { DISCOVERY_PATH, NODES_PATH } from '../../../zookeeper/discovery/tree-paths.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { answer, complain, type Table, withRows } from '../kit/answer.js';

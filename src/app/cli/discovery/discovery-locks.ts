@@ -1,5 +1,6 @@
 import { parsePaths } from '../../../zookeeper/client/znode-path.js';
-import { type Contender, standingsBelow } from '../../../zookeeper/recipes/standings.js';
+import type { Contender } from '../../../zookeeper/recipes/standing.js';
+import { standingsBelow } from '../../../zookeeper/recipes/standings.js';
 import { answer } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import type { Column } from '../terminal/table.js';

@@ -3,12 +3,8 @@ import type { ClusterStatus } from '../../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import type { ProbeOptions } from '../../../core/store/probe/probe.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
-import {
-  type LeaseTotals,
-  type ListedCluster,
-  READ_AS_A_WHOLE,
-  totalsOf,
-} from '../../../node/monitor/listed-cluster.js';
+import { type ListedCluster, READ_AS_A_WHOLE, totalsOf } from '../../../node/monitor/listed-cluster.js';
+import type { LeaseTotals } from '../../../node/wire/status-report.js';
 
 /**
  * The maximum number of lease objects that are read, and of the ones that are conspicuous in the same way.

@@ -2,12 +2,8 @@ import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:wor
 import { onAbort, withTimeout } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
 import { Listeners } from '../../../core/base/listeners.js';
-import type {
-  MonitorEvent,
-  NodeHealth,
-  NodeMonitor,
-  WatchedNode,
-} from '../../../node/runtime/node-monitor.js';
+import type { MonitorEvent, NodeMonitor, WatchedNode } from '../../../node/runtime/node-monitor.js';
+import type { NodeHealth } from '../../../node/wire/node-health.js';
 import type { MetricsText } from '../../http/node-app.js';
 import { HttpProblem } from '../../http/problem.js';
 

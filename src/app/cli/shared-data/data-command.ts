@@ -1,14 +1,14 @@
 import { ConfigError } from '../../../core/base/errors.js';
+import type {
+  DatumHead,
+  DatumReport,
+  Kind,
+  Scalar,
+  SharedDataReport,
+} from '../../../zookeeper/shared-data/data-report.js';
 import { isEntry, parsed, removeEntry, writeEntry } from '../../../zookeeper/shared-data/edit.js';
-import { checkAddress, checkRoot, KINDS, type Kind, titleOf } from '../../../zookeeper/shared-data/layout.js';
-import {
-  type DatumHead,
-  type DatumReport,
-  readSharedData,
-  type SharedDataQuery,
-  type SharedDataReport,
-} from '../../../zookeeper/shared-data/report.js';
-import type { Scalar } from '../../../zookeeper/shared-data/scalar-codec.js';
+import { checkAddress, checkRoot, KINDS, titleOf } from '../../../zookeeper/shared-data/layout.js';
+import { readSharedData, type SharedDataQuery } from '../../../zookeeper/shared-data/report.js';
 import { type SharedData, sharedData } from '../../../zookeeper/shared-data/shared-data.js';
 import { SharedDataError } from '../../../zookeeper/shared-data/shared-data-error.js';
 import { ExitCode } from '../exit-codes.js';

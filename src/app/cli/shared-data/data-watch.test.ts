@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DataEntry, DatumHead } from '../../../zookeeper/shared-data/report.js';
+import type { DataEntry, DatumHead } from '../../../zookeeper/shared-data/data-report.js';
 import { type DataItem, dataChange, dataChangeText } from './data-watch.js';
 
 const head: DatumHead = {

@@ -1,11 +1,7 @@
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
-import {
-  type DataEntry,
-  type DatumHead,
-  readSharedData,
-  type SharedDataReport,
-} from '../../../zookeeper/shared-data/report.js';
+import type { DataEntry, DatumHead, SharedDataReport } from '../../../zookeeper/shared-data/data-report.js';
+import { readSharedData } from '../../../zookeeper/shared-data/report.js';
 import { onConnecting, watching } from '../kit/call.js';
 import { followConnection, showChanges, showConnection } from '../kit/changes.js';
 import { pluralize } from '../terminal/text.js';

@@ -16,11 +16,8 @@ import { type MemoryIntercept, MemoryLeaseStore } from '../../../core/store/memo
 import { observedAge } from '../../../core/store/observed-age.js';
 import { DiscoveryComparison } from '../../../node/monitor/discovery/discovery-comparison.js';
 import { wholeCluster } from '../../../node/monitor/listed-cluster.js';
-import {
-  type DiscoveryStatusReport,
-  type StatusReport,
-  statusReport,
-} from '../../../node/monitor/status-report.js';
+import { statusReport } from '../../../node/monitor/status-report.js';
+import type { DiscoveryStatusReport, StatusReport } from '../../../node/wire/status-report.js';
 import { openZooKeeper } from '../../../zookeeper/client/zookeeper-client.js';
 import type { Screen } from '../terminal/io.js';
 import { showStatus } from './status-command.js';

@@ -9,7 +9,7 @@ import { initializeCluster } from '../../../core/lease/operate/initialize.js';
 import { StoreSession } from '../../../core/lease/session/store-session.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
-import type { StatusReport } from '../../../node/monitor/status-report.js';
+import type { StatusReport } from '../../../node/wire/status-report.js';
 import { type StatusRequest, showStatus, statusRequest } from './status-command.js';
 
 const once: StatusRequest = { json: false, watch: false, all: false };

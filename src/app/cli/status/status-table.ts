@@ -2,14 +2,14 @@ import { CAMUNDA_MARKER } from '../../../core/lease/model/camunda-codec.js';
 import type { NodeStatus } from '../../../core/lease/operate/inspect.js';
 import type { Interval } from '../../../core/store/lease-store.js';
 import { type AllocatedStatus, widthNeededBy } from '../../../node/monitor/allocated-status.js';
-import type { RestoreReport } from '../../../node/monitor/camunda-cluster.js';
 import { type PagedCluster, problemOf } from '../../../node/monitor/listed-cluster.js';
-import {
-  type DiscoveryStatusReport,
-  expiresInMs,
-  type NodeDiscovery,
-} from '../../../node/monitor/status-report.js';
+import { expiresInMs } from '../../../node/monitor/status-report.js';
 import { type ShardsReading, shardsText } from '../../../node/shards/read-shards.js';
+import type {
+  DiscoveryStatusReport,
+  NodeDiscovery,
+  RestoreReport,
+} from '../../../node/wire/status-report.js';
 import { hexPair } from '../../../zookeeper/discovery/tree-paths.js';
 import { type Color, type Paint, paintFor } from '../terminal/color.js';
 import type { Screen } from '../terminal/io.js';

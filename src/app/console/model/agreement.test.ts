@@ -1,12 +1,11 @@
 import { expect, it } from 'vitest';
-import type { WireTree } from '../../../node/wire/cluster-wire.js';
+import type { TreeReport } from '../../../node/wire/tree-report.js';
 import { agreementText } from './agreement.js';
 
 function text(held: readonly number[], shown: readonly number[] | undefined): string {
-  const nothing = { version: 1, taskId: null, address: null, port: null, problem: null };
-  const nodes = shown?.map((nodeId) => ({ ...nothing, nodeId, path: `/discovery/nodes/00/0${nodeId}` }));
-  const tree: WireTree | null = nodes
-    ? { zookeeper: 'zk', exists: true, nodes, services: [], endpoints: [], foreign: [] }
+  const nodes = shown?.map((nodeId) => ({ nodeId })) as TreeReport['nodes'] | undefined;
+  const tree: TreeReport | null = nodes
+    ? { zookeeper: 'zk', path: '/discovery', exists: true, nodes, services: [], endpoints: [], foreign: [] }
     : null;
   return agreementText(
     { state: 'ok', problem: null, nodes: held.map((id) => ({ id, state: 'ok', version: 1 })) },

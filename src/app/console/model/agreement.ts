@@ -1,12 +1,13 @@
-import type { WireCluster, WireTree } from '../../../node/wire/cluster-wire.js';
+import type { ReportHead } from '../../../node/wire/status-report.js';
+import type { TreeReport } from '../../../node/wire/tree-report.js';
 
 /**
  * How the discovery tree and the leases, as the server has compared them and found no problem, agree, in
  * words.
  */
 export function agreementText(
-  { nodes: held }: NonNullable<WireCluster['discovery']>,
-  tree: WireTree | null,
+  { nodes: held }: NonNullable<ReportHead['discovery']>,
+  tree: TreeReport | null,
 ): string {
   const ids = new Set<number | null>(held.map(({ id }) => id));
   const shown = tree?.nodes ?? [];

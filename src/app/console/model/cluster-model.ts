@@ -1,31 +1,28 @@
 import type {
-  WireCluster,
-  WireEvent,
-  WireHello,
-  WireInstance,
-  WireNode,
-  WirePage,
-  WireReport,
-  WireShards,
-  WireStore,
-  WireTree,
-} from '../../../node/wire/cluster-wire.js';
+  ClusterEvent,
+  ClusterHello,
+  ShardsReport,
+  StoreHealth,
+} from '../../../node/wire/cluster-snapshot.js';
+import type { NodeHealthJson } from '../../../node/wire/node-health.js';
+import type { NodeReport, ReportHead, ReportPage, StatusReport } from '../../../node/wire/status-report.js';
+import type { TreeReport } from '../../../node/wire/tree-report.js';
 import type { StreamEvent } from '../feed.js';
 import type { PageClock } from '../page-clock.js';
 import { leftMs, type NodeState, stateOf } from './node-state.js';
 
 /** A node id, and when the page received it, on its monotonic clock. */
 export interface SeenNode {
-  readonly node: WireNode;
+  readonly node: NodeReport;
   readonly receivedAt: number;
   /** The same object until a cell shows something else: a renewal does not replace it. */
-  readonly shown: WireNode;
+  readonly shown: NodeReport;
 }
 
 /** A node id at the moment of a drawing. */
 export interface NodeNow {
   /** Its state, holder, version and problem are current; what a renewal changes may be older. */
-  readonly node: WireNode;
+  readonly node: NodeReport;
   /** How much longer its lease is valid, in milliseconds; undefined where there is nothing to run out. */
   readonly left: number | undefined;
   readonly state: NodeState;
@@ -37,7 +34,7 @@ const LATENCIES = 60;
 /** The ids in a group of 256 that are never leased. */
 const RESERVED = 8;
 
-const NOTHING_KNOWN: WireStore = {
+const NOTHING_KNOWN: StoreHealth = {
   state: 'unknown',
   problem: null,
   latencyMs: null,
@@ -47,17 +44,17 @@ const NOTHING_KNOWN: WireStore = {
 
 /** What the page knows of the cluster, from the events of the stream. */
 export class ClusterModel {
-  cluster: WireCluster | null = null;
-  store: WireStore = NOTHING_KNOWN;
-  tree: WireTree | null = null;
+  cluster: ReportHead | null = null;
+  store: StoreHealth = NOTHING_KNOWN;
+  tree: TreeReport | null = null;
   /** Null for a cluster without shards. */
-  shards: WireShards | null = null;
-  instance: WireInstance | null = null;
+  shards: ShardsReport | null = null;
+  instance: NodeHealthJson | null = null;
   /** What the server has said at the beginning of this connection. */
-  hello: WireHello | undefined;
+  hello: ClusterHello | undefined;
   instanceReceivedAt = 0;
   /** The last 200, newest first. */
-  events: readonly WireEvent[] = [];
+  events: readonly ClusterEvent[] = [];
   /** The last event that had happened when the page was opened, or its server was started. */
   lastOld = 0;
   /** In ascending order of the ids. */
@@ -120,48 +117,45 @@ export class ClusterModel {
     this.#judgeFreshness();
   }
 
-  /**
-   * Takes in an event of the stream; one that the page does not know is left out.
-   * @throws {SyntaxError} when its data is no JSON
-   */
+  /** Takes in an event of the stream. @throws {SyntaxError} when its data is no JSON */
   apply({ event, data }: StreamEvent): void {
     const json: unknown = JSON.parse(data);
     this.heardAt = this.clock.monotonic();
     switch (event) {
       case 'hello':
-        this.#begin(json as WireHello);
+        this.#begin(json as ClusterHello);
         break;
       case 'report':
-        this.#takeReport(json as WireReport);
+        this.#takeReport(json as StatusReport);
         break;
       case 'page':
-        this.#takePage(json as WirePage);
+        this.#takePage(json as ReportPage);
         break;
       case 'store':
-        this.#takeStore(json as WireStore);
+        this.#takeStore(json as StoreHealth);
         break;
       case 'tree':
-        this.tree = json as WireTree | null;
+        this.tree = json as TreeReport | null;
         break;
       case 'shards':
-        this.shards = json as WireShards | null;
+        this.shards = json as ShardsReport | null;
         break;
       case 'change':
-        this.#takeEvent(json as WireEvent);
+        this.#takeEvent(json as ClusterEvent);
         break;
       case 'instance':
-        this.#takeInstance(json as WireInstance);
+        this.#takeInstance(json as NodeHealthJson);
     }
   }
 
   /** The events that have happened since this was last called, oldest first; not those of before the page. */
-  takeNews(): readonly WireEvent[] {
+  takeNews(): readonly ClusterEvent[] {
     const news = this.events.filter(({ id }) => id > this.#lastTaken).reverse();
     this.#lastTaken = this.#lastEvent;
     return news;
   }
 
-  #begin(hello: WireHello): void {
+  #begin(hello: ClusterHello): void {
     const { instance, report, store, tree, events } = hello;
     const isSame = hello.epoch === this.hello?.epoch;
     this.hello = hello;
@@ -183,12 +177,12 @@ export class ClusterModel {
     if (!isSame) this.lastOld = this.#lastTaken = this.#lastEvent;
   }
 
-  #takeInstance(instance: WireInstance | null): void {
+  #takeInstance(instance: NodeHealthJson | null): void {
     this.instance = instance;
     this.instanceReceivedAt = this.clock.monotonic();
   }
 
-  #takeReport({ nodes, page, ...cluster }: WireReport): void {
+  #takeReport({ nodes, page, ...cluster }: StatusReport): void {
     this.cluster = cluster;
     this.#takePage({ nodes, page });
   }
@@ -196,11 +190,11 @@ export class ClusterModel {
   /**
    * Node ids in place of those from the beginning of the page to that of the next one; of all without a page.
    */
-  #takePage({ nodes, page }: WirePage): void {
+  #takePage({ nodes, page }: ReportPage): void {
     const receivedAt = this.clock.monotonic();
     const [from, next] = [page?.from ?? 0, page?.next ?? Number.POSITIVE_INFINITY];
     const before = new Map(this.#byId);
-    const add = (node: WireNode) => {
+    const add = (node: NodeReport) => {
       const shown = before.get(node.id)?.shown;
       this.#byId.set(node.id, { node, receivedAt, shown: shown && isShownAs(node, shown) ? shown : node });
     };
@@ -215,14 +209,14 @@ export class ClusterModel {
     this.nodes = [...this.#byId.values()].sort((a, b) => a.node.id - b.node.id);
   }
 
-  #takeStore(store: WireStore): void {
+  #takeStore(store: StoreHealth): void {
     this.store = store;
     if (store.state === 'ok' && store.latencyMs !== null)
       this.latencies = [...this.latencies, store.latencyMs].slice(-LATENCIES);
     this.#judgeFreshness();
   }
 
-  #takeEvent(event: WireEvent): void {
+  #takeEvent(event: ClusterEvent): void {
     if (event.id > this.#lastEvent) this.events = [event, ...this.events].slice(0, EVENTS);
   }
 
@@ -242,12 +236,12 @@ export class ClusterModel {
   }
 }
 
-function isShownAs(a: WireNode, b: WireNode): boolean {
+function isShownAs(a: NodeReport, b: NodeReport): boolean {
   const isSame = a.state === b.state && a.version === b.version && a.taskId === b.taskId;
   return isSame && a.problem === b.problem && a.camunda?.warning === b.camunda?.warning;
 }
 
-function vacancy(id: number): WireNode {
+function vacancy(id: number): NodeReport {
   const unknown = { ageMs: null, expiresInMs: null, timestamp: null, idWidth: null };
   return { ...unknown, id, state: 'vacant', version: 0, taskId: null, knownNodes: {}, problem: null };
 }

@@ -34,10 +34,7 @@ export class EntriesModel<Entry> {
     this.staleSince = isFresh ? undefined : (this.staleSince ?? this.clock.monotonic());
   }
 
-  /**
-   * Takes in an event of the stream; one that the page does not know is left out.
-   * @throws {SyntaxError} when its data is no JSON
-   */
+  /** Takes in an event of the stream. @throws {SyntaxError} when its data is no JSON */
   apply({ event, data }: StreamEvent): void {
     const json: unknown = JSON.parse(data);
     if (event === 'hello') {

@@ -1,4 +1,5 @@
-import type { WireCluster, WireEvent } from '../../../node/wire/cluster-wire.js';
+import type { ClusterEvent } from '../../../node/wire/cluster-snapshot.js';
+import type { ReportHead } from '../../../node/wire/status-report.js';
 
 /**
  * A span of time in milliseconds, at least 0, for people: `3.2 s`, `48 s`, `4 min`, `2 h 10 min`, `3 d 4 h`.
@@ -56,12 +57,12 @@ export function shortName(name: string): string {
 const GAP_MS = 10_000;
 
 /** What happened, and after a gap since when it may have. */
-export function eventText({ text, at, since }: WireEvent): string {
+export function eventText({ text, at, since }: ClusterEvent): string {
   return isAfterGap(at, since) ? `${text} (last look: ${clockTime(since)})` : text;
 }
 
 /** How long ago it happened, at most after a gap. */
-export function eventAgo({ at, since }: WireEvent, now: number): string {
+export function eventAgo({ at, since }: ClusterEvent, now: number): string {
   const isGap = isAfterGap(at, since);
   const ms = now - (isGap ? since : at);
   if (ms < 1_000) return 'just now';
@@ -75,11 +76,8 @@ function isAfterGap(at: number, since: number | null): since is number {
 /** How many holders are named; the others are counted. */
 const NAMED = 3;
 
-/**
- * The holders of ids that the cluster has given up, as one text; none without any, and where a server does
- * not say.
- */
-export function drainingText({ draining = [] }: Partial<Pick<WireCluster, 'draining'>>): string[] {
+/** The holders of ids that the cluster has given up, as one text; none without any. */
+export function drainingText({ draining }: Pick<ReportHead, 'draining'>): string[] {
   if (draining.length === 0) return [];
   const named = draining
     .slice(0, NAMED)

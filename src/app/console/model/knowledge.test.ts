@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { WireNode } from '../../../node/wire/cluster-wire.js';
+import type { NodeReport } from '../../../node/wire/status-report.js';
 import { knowledgeOf, tally } from './knowledge.js';
 
-function held(id: number, version: number, knownNodes: Record<number, number>): WireNode {
+function held(id: number, version: number, knownNodes: Record<number, number>): NodeReport {
   const facts = { ageMs: null, expiresInMs: 1_000, timestamp: null, idWidth: 8, problem: null };
   return { id, state: 'held', version, taskId: `task-${id}`, knownNodes, ...facts };
 }
@@ -15,7 +15,7 @@ const nodes = [
 ];
 
 it('has for each holder whether it knows the version of a node id, an older one, or no version', () => {
-  const { others } = knowledgeOf(nodes[1] as WireNode, nodes);
+  const { others } = knowledgeOf(nodes[1] as NodeReport, nodes);
   expect([...others]).toEqual([
     [0, { known: 'current', version: 2 }],
     [2, { known: 'behind', version: 1 }],
@@ -24,8 +24,12 @@ it('has for each holder whether it knows the version of a node id, an older one,
 });
 
 it('has what the holder itself knows of the other held node ids', () => {
-  expect(tally(knowledgeOf(nodes[1] as WireNode, nodes).own)).toEqual({ current: 1, behind: 0, unknown: 1 });
-  expect(knowledgeOf(nodes[3] as WireNode, nodes).own.size).toBe(0);
+  expect(tally(knowledgeOf(nodes[1] as NodeReport, nodes).own)).toEqual({
+    current: 1,
+    behind: 0,
+    unknown: 1,
+  });
+  expect(knowledgeOf(nodes[3] as NodeReport, nodes).own.size).toBe(0);
 });
 
 it('no task lags behind that knows of a tenure before the page does', () => {

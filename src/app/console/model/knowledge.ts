@@ -1,4 +1,4 @@
-import type { WireNode } from '../../../node/wire/cluster-wire.js';
+import type { NodeReport } from '../../../node/wire/status-report.js';
 
 /** What holders know of the versions of other node ids, by their node id or by the other one. */
 export type KnownVersions = ReadonlyMap<number, KnownVersion>;
@@ -9,7 +9,7 @@ interface KnownVersion {
 }
 
 /** Who knows which version of one node id, and what its own holder knows of the others. */
-export interface Knowledge {
+interface Knowledge {
   /** What the holder of each other node id knows of this one's version. */
   readonly others: KnownVersions;
   /** What the holder of this one knows of the others that are held; empty without a holder. */
@@ -17,7 +17,7 @@ export interface Knowledge {
 }
 
 /** Who knows whose version, seen from one node id. Only holders know anything. */
-export function knowledgeOf(node: WireNode, all: Iterable<WireNode>): Knowledge {
+export function knowledgeOf(node: NodeReport, all: Iterable<NodeReport>): Knowledge {
   const others = new Map<number, KnownVersion>();
   const own = new Map<number, KnownVersion>();
   for (const other of all) {
@@ -44,6 +44,6 @@ function known(version: number | undefined, current: number): KnownVersion {
   return { known: version >= current ? 'current' : 'behind', version };
 }
 
-function isHeld({ state, taskId }: WireNode): boolean {
+function isHeld({ state, taskId }: NodeReport): boolean {
   return state === 'held' && taskId !== null;
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { WireNode } from '../../../node/wire/cluster-wire.js';
+import type { NodeReport } from '../../../node/wire/status-report.js';
 import { type NodeState, parseFilter } from './node-state.js';
 
 const facts = {
@@ -11,7 +11,7 @@ const facts = {
   idWidth: 8,
   problem: null,
 } as const;
-const nodes: readonly (readonly [WireNode, NodeState])[] = [
+const nodes: readonly (readonly [NodeReport, NodeState])[] = [
   [{ ...facts, id: 7, version: 3, taskId: 'Orders-a' }, 'held'],
   [{ ...facts, id: 12, version: 3, taskId: 'billing-7' }, 'overdue'],
   [{ ...facts, id: 70, version: 0, taskId: null }, 'free'],

@@ -1,4 +1,4 @@
-import type { WireNode } from '../../../node/wire/cluster-wire.js';
+import type { NodeReport } from '../../../node/wire/status-report.js';
 
 /** The states in which node ids are shown, in this order, and a sentence on each. */
 export const STATE_MEANINGS = {
@@ -22,7 +22,7 @@ export const NODE_STATES = Object.keys(STATE_MEANINGS) as readonly NodeState[];
  * overdue, undefined where there is nothing to run out. Both moments, that of the message and the one that is
  * asked for, are of the page's clock.
  */
-export function leftMs({ expiresInMs }: WireNode, receivedAt: number, at: number): number | undefined {
+export function leftMs({ expiresInMs }: NodeReport, receivedAt: number, at: number): number | undefined {
   return expiresInMs === null ? undefined : expiresInMs - Math.max(0, at - receivedAt);
 }
 
@@ -30,14 +30,17 @@ export function leftMs({ expiresInMs }: WireNode, receivedAt: number, at: number
  * How a node id is to be shown when its lease has `left` milliseconds left. That it may be taken is only
  * believed when the server says so: the page may be behind.
  */
-export function stateOf({ state, problem }: WireNode, left: number | undefined): NodeState {
+export function stateOf({ state, problem }: NodeReport, left: number | undefined): NodeState {
   if (state === 'held') return left === undefined || left > 0 ? 'held' : 'overdue';
   if (state === 'expired' || state === 'evicted' || state === 'retired') return state;
   return state === 'unreadable' || (state === 'absent' && problem !== null) ? 'damaged' : 'free';
 }
 
 /** The whole of a node id in one line, for screen readers. */
-export function describeNode({ id, version, taskId, problem, camunda }: WireNode, state: NodeState): string {
+export function describeNode(
+  { id, version, taskId, problem, camunda }: NodeReport,
+  state: NodeState,
+): string {
   const parts = [`Node id ${id}`, state];
   if (taskId !== null) parts.push(`${state === 'held' || state === 'overdue' ? 'by' : 'last by'} ${taskId}`);
   parts.push(version > 0 ? `version ${version}` : 'never held');
@@ -47,7 +50,7 @@ export function describeNode({ id, version, taskId, problem, camunda }: WireNode
 }
 
 /** Decides which node ids are shown. */
-export type NodeFilter = (node: WireNode, state: NodeState) => boolean;
+type NodeFilter = (node: NodeReport, state: NodeState) => boolean;
 
 /**
  * Parses the text of the filter: words with spaces between, all of which must fit. `7` is that id, `10-20`

@@ -5,7 +5,7 @@ import type { ServiceEntry } from '../../../node/wire/entries-wire.js';
  * instance.
  */
 const STATES = ['enabled', 'disabled', 'out of service', 'of a Dubbo interface', 'damaged'] as const;
-export type InstanceState = (typeof STATES)[number];
+type InstanceState = (typeof STATES)[number];
 
 /** Instances that are shown together. */
 export interface SeenService {

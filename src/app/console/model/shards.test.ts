@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { WireShards } from '../../../node/wire/cluster-wire.js';
+import type { ShardsReport } from '../../../node/wire/cluster-snapshot.js';
 import { cellsPath, partsOf, shardText } from './shards.js';
 
 const a = { id: 3, version: 17 };
 const b = { id: 5, version: 2 };
 const c = { id: 7, version: 1 };
-const map: WireShards = {
+const map: ShardsReport = {
   epoch: 41,
   problem: null,
   members: [a, b, c],

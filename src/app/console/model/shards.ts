@@ -1,13 +1,13 @@
-import type { WireMember, WireShards } from '../../../node/wire/cluster-wire.js';
+import type { ShardsMember, ShardsReport } from '../../../node/wire/cluster-snapshot.js';
 
 /** A member, and the shards that it owns. */
-export interface Owner {
-  readonly member: WireMember;
+interface Owner {
+  readonly member: ShardsMember;
   readonly shards: readonly number[];
 }
 
 /** All members, those with the most shards first; the shards that are to move, without an owner, and that fail. */
-export function partsOf({ members, shards, failed }: WireShards) {
+export function partsOf({ members, shards, failed }: ShardsReport) {
   const owned = members.map((): number[] => []);
   const moving: number[] = [];
   const orphaned: number[] = [];
@@ -21,13 +21,13 @@ export function partsOf({ members, shards, failed }: WireShards) {
   return { owners, moving, orphaned, failing: failed.map(([shard]) => shard) };
 }
 
-const nameOf = ({ id, version }: WireMember) => `node ${id} (version ${version})`;
+const nameOf = ({ id, version }: ShardsMember) => `node ${id} (version ${version})`;
 
 /** A shard in one line: its owner, its token, the owner to be, and what is waited for. */
 export function shardText(
-  { members, shards, failed }: WireShards,
+  { members, shards, failed }: ShardsReport,
   shard: number,
-  leaseOf: (member: WireMember) => string,
+  leaseOf: (member: ShardsMember) => string,
 ): string {
   const [owner, token, next] = shards[shard] ?? [-1, 0, -1];
   const [from, to] = [members[owner], members[next]];

@@ -1,27 +1,28 @@
 import { describe, expect, it } from 'vitest';
-import type { WireHistory, WireNode, WireTenure } from '../../../node/wire/cluster-wire.js';
+import type { ClusterHistory, Tenure } from '../../../node/wire/cluster-snapshot.js';
+import type { NodeReport } from '../../../node/wire/status-report.js';
 import type { SeenNode } from './cluster-model.js';
 import { TenureLog } from './tenure-log.js';
 
 const node = (id: number, version: number): SeenNode => {
   const nothing = { ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: null };
-  const shown: WireNode = { id, state: 'held', version, taskId: 'a', problem: null, ...nothing };
+  const shown: NodeReport = { id, state: 'held', version, taskId: 'a', problem: null, ...nothing };
   return { node: shown, receivedAt: 0, shown };
 };
 const tenure = (
   version: number,
   acquiredAt: number | null,
   endedAt: number | null,
-  end: WireTenure['end'] = null,
-): WireTenure => ({ version, taskId: `task-${version}`, acquiredAt, endedAt, end });
+  end: Tenure['end'] = null,
+): Tenure => ({ version, taskId: `task-${version}`, acquiredAt, endedAt, end });
 
 /** A log, what it has asked for, and what it is answered. */
-function scene(history: (id: number) => readonly WireTenure[] = () => []) {
+function scene(history: (id: number) => readonly Tenure[] = () => []) {
   const asked: (readonly number[])[] = [];
   const log = new TenureLog();
   const answer = { history };
   const see = (nodes: readonly SeenNode[], at: number) =>
-    log.see(nodes, at, async (ids): Promise<WireHistory> => {
+    log.see(nodes, at, async (ids): Promise<ClusterHistory> => {
       asked.push(ids);
       return { nodes: ids.map((id) => ({ id, tenures: answer.history(id), knownSince: null })) };
     });
@@ -42,14 +43,14 @@ describe('the history of a lease object', () => {
     const nodes = Array.from({ length: 1_500 }, (_, id) => node(id, 1));
     const { log, see, asked } = scene();
     await log.see(nodes, 1_000, () => Promise.reject(new Error('no server')));
-    await log.see(nodes, 1_050, async () => JSON.parse('{"error":"unavailable"}') as WireHistory);
+    await log.see(nodes, 1_050, async () => JSON.parse('{"error":"unavailable"}') as ClusterHistory);
     for (let at = 1_100; at < 1_500; at += 100) await see(nodes, at);
     expect(asked.map(({ length }) => length)).toEqual([1_000, 500]);
   });
 
   it('is not asked for while an answer is awaited', async () => {
     const { log, see, asked } = scene();
-    let resolve = (_: WireHistory): void => undefined;
+    let resolve = (_: ClusterHistory): void => undefined;
     const first = log.see([node(0, 1)], 1_000, () => new Promise((answer) => (resolve = answer)));
     await see([node(0, 2)], 2_000);
     expect(asked).toEqual([]);

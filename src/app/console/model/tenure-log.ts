@@ -1,8 +1,9 @@
-import type { WireHistory, WireNode, WireTenure } from '../../../node/wire/cluster-wire.js';
+import type { ClusterHistory, Tenure } from '../../../node/wire/cluster-snapshot.js';
+import type { NodeReport } from '../../../node/wire/status-report.js';
 import type { SeenNode } from './cluster-model.js';
 
 /** The known tenures of a node id, the oldest first. Another object when one changes. */
-export type Lane = readonly WireTenure[];
+export type Lane = readonly Tenure[];
 
 /** Ids in one request: about a megabyte is answered. */
 const MAX_IDS = 1_000;
@@ -21,14 +22,14 @@ export class TenureLog {
   readonly knownSince = new Map<number, number | null>();
   #seenAt = 0;
   /** The ids as they were shown when their histories were read. */
-  #read = new WeakSet<WireNode>();
+  #read = new WeakSet<NodeReport>();
   #isReading = false;
 
   /** Takes in a report that comes `at` this moment, in store time. Where `ask` fails, the next one asks again. */
   async see(
     nodes: readonly SeenNode[],
     at: number,
-    ask: (ids: readonly number[]) => Promise<WireHistory>,
+    ask: (ids: readonly number[]) => Promise<ClusterHistory>,
   ): Promise<void> {
     if (at - this.#seenAt > GAP_MS) {
       this.lanes = new Map();
@@ -53,8 +54,8 @@ export class TenureLog {
 }
 
 /** @param at when begins and ends what does not say when */
-function merged(lane: Lane = [], read: readonly WireTenure[], at: number): Lane {
-  const known = new Map<number, WireTenure>(
+function merged(lane: Lane = [], read: readonly Tenure[], at: number): Lane {
+  const known = new Map<number, Tenure>(
     lane.map((each) => [each.version, { ...each, endedAt: each.endedAt ?? at }]),
   );
   for (const each of read) {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { WireTenure } from '../../../node/wire/cluster-wire.js';
+import type { Tenure } from '../../../node/wire/cluster-snapshot.js';
 import { laneParts, sumParts } from './timeline.js';
 
-const tenure = (acquiredAt: number, endedAt: number | null, end: WireTenure['end'] = null): WireTenure => {
+const tenure = (acquiredAt: number, endedAt: number | null, end: Tenure['end'] = null): Tenure => {
   return { version: acquiredAt, taskId: `task-${acquiredAt}`, acquiredAt, endedAt, end };
 };
 
@@ -26,7 +26,7 @@ describe('a lane', () => {
     expect(laneParts([tenure(100, 200, 'retired')], 500).at(-1)?.kind).toBe('free');
   });
 
-  it('tells a free id from one whose earlier tenures are forgotten', () => {
+  it('distinguishes a free id from one whose earlier tenures are forgotten', () => {
     const firstKind = (lane: Parameters<typeof laneParts>[0], knownSince: number | null) =>
       laneParts(lane, 500, knownSince)[0]?.kind;
     expect([0, 100, null].map((since) => firstKind([tenure(100, null)], since))).toEqual([
@@ -38,7 +38,7 @@ describe('a lane', () => {
   });
 
   it('marks a tenure that was taken over, not one after a release', () => {
-    const marked = (end: WireTenure['end']) =>
+    const marked = (end: Tenure['end']) =>
       laneParts([tenure(100, 200, end), tenure(250, null)], 500).filter(({ isTakeOver }) => isTakeOver);
     expect(marked('expired').map(({ from }) => from)).toEqual([250]);
     expect(marked('released')).toEqual([]);
@@ -62,7 +62,7 @@ describe('sixty parts of a window', () => {
   const MINUTE = 60_000;
   const begin = 60 * MINUTE;
   const window = [begin, 2 * begin] as const;
-  const later = (from: number, to: number | null, end: WireTenure['end'] = null) =>
+  const later = (from: number, to: number | null, end: Tenure['end'] = null) =>
     tenure(begin + from, to === null ? null : begin + to, end);
 
   it('show how much of the ids was held', () => {

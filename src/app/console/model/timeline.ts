@@ -1,4 +1,4 @@
-import type { WireTenure } from '../../../node/wire/cluster-wire.js';
+import type { Tenure } from '../../../node/wire/cluster-snapshot.js';
 import type { Lane } from './tenure-log.js';
 
 /** A part of a row of the timeline, in store time. */
@@ -11,7 +11,7 @@ export interface Part {
   /** Of the height of the row, from 0 to 1. */
   readonly share: number;
   readonly text: () => string;
-  readonly tenure?: WireTenure | undefined;
+  readonly tenure?: Tenure | undefined;
   /** Whether its task took the id from one that had not released it. */
   readonly isTakeOver?: boolean;
 }
@@ -28,7 +28,7 @@ export const timeText = (at: number) => new Date(at).toLocaleString('sv');
  */
 export function laneParts(lane: Lane, now: number, knownSince: number | null = null): Part[] {
   const parts: Part[] = [];
-  const add = (kind: string, to: number, tenure?: WireTenure, isTakeOver = false) => {
+  const add = (kind: string, to: number, tenure?: Tenure, isTakeOver = false) => {
     const from = parts.at(-1)?.to ?? 0;
     const text = () =>
       [

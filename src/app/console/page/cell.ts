@@ -13,7 +13,7 @@ const STEPS: Readonly<Record<Density, number>> = { cards: 300, tiles: 90, dots: 
 const LATE = 0.3;
 
 /** What a cell shows in addition to its node id. */
-export interface CellView {
+interface CellView {
   readonly density: Density;
   readonly durationMs: number;
   readonly graceMs: number;

@@ -5,7 +5,7 @@ import { browserClock } from '../page-clock.js';
 import { find } from './find.js';
 
 /** What a page knows, and how good that is. */
-export interface Known {
+export interface Freshness {
   readonly isKnown: boolean;
   /** Since when it has not been renewed, on the page's monotonic clock; undefined while it is fresh. */
   readonly staleSince: number | undefined;
@@ -20,7 +20,7 @@ export interface Known {
  * @param reason why the last connection ended; empty while there is one
  */
 export function showConnection(
-  { isKnown, staleSince, store }: Known,
+  { isKnown, staleSince, store }: Freshness,
   what: string,
   state: FeedState,
   reason: string,

@@ -1,6 +1,6 @@
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type { WireData, WireDataEntry, WireDatum, WireTree } from '../../../node/wire/cluster-wire.js';
+import type { DataEntry, DatumReport, SharedDataReport, TreeReport } from '../../../node/wire/tree-report.js';
 import { type Folder, Folders, type Row, rowButton } from './folders.js';
 import type { Frame } from './frame.js';
 import { question } from './question.js';
@@ -11,7 +11,7 @@ const MAX_OPEN = 12;
 const COLUMNS = ['Key', 'Value', 'Type', 'Owner', 'Notes'];
 
 interface DataProps {
-  readonly tree: WireTree | null;
+  readonly tree: TreeReport | null;
   readonly frame: Frame;
   /** Whether holders of the token may change entries. */
   readonly isWritable: boolean;
@@ -21,7 +21,7 @@ interface DataProps {
 export function DataPanel({ tree, frame, isWritable }: DataProps) {
   const [filter, setFilter] = useState('');
   const [notice, setNotice] = useState('');
-  const last = useRef<readonly WireData[] | undefined>(undefined);
+  const last = useRef<readonly SharedDataReport[] | undefined>(undefined);
   // Without ZooKeeper's answer it is not known either whether any data is followed.
   if (tree !== null) last.current = tree.data === undefined ? undefined : (tree.data ?? last.current ?? []);
   const all = last.current;
@@ -47,7 +47,7 @@ export function DataPanel({ tree, frame, isWritable }: DataProps) {
 
 type Change = (request: RequestInit) => void;
 
-function folderOf(root: string, datum: WireDatum, change: Change | undefined): Folder {
+function folderOf(root: string, datum: DatumReport, change: Change | undefined): Folder {
   const { name, scope, kind, lifespan, path, size, entries, problem } = datum;
   return {
     key: root + path,
@@ -62,7 +62,7 @@ function folderOf(root: string, datum: WireDatum, change: Change | undefined): F
   };
 }
 
-function rowOf(entry: WireDataEntry, tools: ComponentChildren): Row {
+function rowOf(entry: DataEntry, tools: ComponentChildren): Row {
   const { path, key, scalar, place, owner, node, problem } = entry;
   const keyText = key?.value ?? (scalar === null ? path.slice(path.lastIndexOf('/') + 1) : '');
   const facts = [scalar?.value, scalar?.type, node ?? owner];
@@ -81,7 +81,7 @@ function rowOf(entry: WireDataEntry, tools: ComponentChildren): Row {
 }
 
 /** The buttons of an entry. An ephemeral entry belongs to its node: it has none, nor has data of unknown name. */
-function toolsOf(root: string, datum: WireDatum, entry: WireDataEntry, change: Change): ComponentChildren {
+function toolsOf(root: string, datum: DatumReport, entry: DataEntry, change: Change): ComponentChildren {
   const { name, scope, kind, lifespan } = datum;
   const { path, key, scalar, version: ifVersion } = entry;
   if (name === null || lifespan !== 'persistent' || scalar === null) return null;

@@ -1,5 +1,5 @@
 import { type ComponentChildren, h } from 'preact';
-import type { WireEvent } from '../../../node/wire/cluster-wire.js';
+import type { ClusterEvent } from '../../../node/wire/cluster-snapshot.js';
 import type { ClusterModel } from '../model/cluster-model.js';
 import { clockTime, eventText, shortName } from '../model/format.js';
 import { flag, mark, memo, panel, quiet, search } from './ui.js';
@@ -7,7 +7,7 @@ import { flag, mark, memo, panel, quiet, search } from './ui.js';
 /** More events of one kind in one scan are one entry, which can be opened. */
 const MAX_ALONE = 3;
 /** What the events can be filtered by. */
-const KINDS: Readonly<Record<string, readonly string[]>> = {
+const KINDS: Readonly<Record<string, readonly ClusterEvent['kind'][]>> = {
   'take-overs': ['taken-over'],
   losses: ['overdue', 'evicted', 'damaged', 'version-repeated'],
   'acquired, released': ['acquired', 'taken-over', 'released'],
@@ -29,7 +29,7 @@ export function eventList(
   const draw = () => {
     const kinds = KINDS[filter.kind];
     const text = filter.text.trim().toLowerCase();
-    const fits = (event: WireEvent) =>
+    const fits = (event: ClusterEvent) =>
       (kinds?.includes(event.kind) ?? true) && event.text.toLowerCase().includes(text);
     const onChange = ({ target }: Event) =>
       onFilter({ ...filter, kind: (target as HTMLSelectElement).value });
@@ -40,7 +40,7 @@ export function eventList(
       events.length > 0
         ? 'No event fits the filter.'
         : 'Nothing has happened since this console began to look.';
-    const row = ({ id, at, kind }: WireEvent, key: string, hidden: boolean, content: ComponentChildren) =>
+    const row = ({ id, at, kind }: ClusterEvent, key: string, hidden: boolean, content: ComponentChildren) =>
       h(
         'li',
         { key, class: 'event', 'data-kind': kind, 'data-new': flag(id > lastOld), hidden },
@@ -48,7 +48,7 @@ export function eventList(
         mark(kind),
         content,
       );
-    const item = (event: WireEvent) => {
+    const item = (event: ClusterEvent) => {
       const { id, nodeId } = event;
       const text = h(
         'span',
@@ -63,7 +63,7 @@ export function eventList(
       } as const;
       return row(event, `${id}`, !fits(event), nodeId === null ? text : h('button', link, text));
     };
-    const group = ([key, all]: [string, readonly WireEvent[]]) => {
+    const group = ([key, all]: [string, readonly ClusterEvent[]]) => {
       const { length } = all.filter(fits);
       const [first] = all;
       if (first === undefined || length <= MAX_ALONE) return all.map(item);
@@ -71,7 +71,7 @@ export function eventList(
       const summary = h('summary', { class: 'event-text' }, text);
       return row(first, key, false, h('details', null, summary, h('ol', null, all.map(item))));
     };
-    const sameScan = ({ at, kind }: WireEvent) => `${at} ${kind}`;
+    const sameScan = ({ at, kind }: ClusterEvent) => `${at} ${kind}`;
     return panel(
       'events',
       'Events',

@@ -2,17 +2,17 @@ import { h, render } from 'preact';
 import { authorization, Feed, type FeedState, refusalOf, type StreamEvent } from '../feed.js';
 import { browserClock, browserRandom } from '../page-clock.js';
 import { Announcer } from './announcer.js';
-import { askForToken, type Known, showConnection } from './connection.js';
+import { askForToken, type Freshness, showConnection } from './connection.js';
 import { listenToKeys, offerThemes } from './controls.js';
 import { find } from './find.js';
 
 /** A page without its frame. */
-export interface FramedPage {
+interface FramedPage {
   /** The path of its stream, relative to the page: the app may be mounted below some path. */
   readonly stream: string;
   /** What the stream is about, for people: `the leases`. */
   readonly what: string;
-  readonly model: Known & {
+  readonly model: Freshness & {
     connection(isLive: boolean): void;
     apply(event: StreamEvent): void;
   };

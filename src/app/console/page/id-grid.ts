@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks';
-import type { WireNode } from '../../../node/wire/cluster-wire.js';
+import type { NodeReport } from '../../../node/wire/status-report.js';
 import type { ClusterModel, NodeNow, SeenNode } from '../model/cluster-model.js';
 import { knowledgeOf } from '../model/knowledge.js';
 import { NODE_STATES, parseFilter } from '../model/node-state.js';
@@ -24,7 +24,7 @@ interface GridProps {
   /** The node id that is selected. */
   readonly seen: SeenNode | undefined;
   /** The text about a node id that is on a card. */
-  readonly note: (node: WireNode) => string;
+  readonly note: (node: NodeReport) => string;
   readonly onSelect: (id: number | undefined) => void;
 }
 

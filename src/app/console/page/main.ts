@@ -1,5 +1,6 @@
 import { h, render } from 'preact';
-import type { WireHistory, WireMember, WireNode } from '../../../node/wire/cluster-wire.js';
+import type { ClusterEvent, ClusterHistory, ShardsMember } from '../../../node/wire/cluster-snapshot.js';
+import type { NodeReport } from '../../../node/wire/status-report.js';
 import { ClusterModel, type NodeNow, type SeenNode } from '../model/cluster-model.js';
 import { eventAgo, shortName } from '../model/format.js';
 import { TenureLog } from '../model/tenure-log.js';
@@ -19,7 +20,7 @@ import { Now, treePanel } from './tree-panel.js';
 import { memo, search } from './ui.js';
 
 /** Announced to screen readers: who comes and who goes; not what happens all the time. */
-const SPOKEN = new Set([
+const SPOKEN = new Set<ClusterEvent['kind']>([
   'taken-over',
   'overdue',
   'evicted',
@@ -77,7 +78,7 @@ class Console {
     if (model.nodes !== this.#received) {
       this.#drawing = 0;
       this.#received = model.nodes;
-      void this.#log.see(model.nodes, storeNow, (ids) => frame.get<WireHistory>(`api/history?ids=${ids}`));
+      void this.#log.see(model.nodes, storeNow, (ids) => frame.get<ClusterHistory>(`api/history?ids=${ids}`));
     }
     if (this.#drawing % EVERY[density] === 0) this.#nodes = model.lookAtAll();
     const nodes = this.#nodes;
@@ -156,7 +157,7 @@ class Console {
   }
 
   /** How a node id came to its holder, and how long ago. */
-  readonly #note = ({ id, version, camunda }: WireNode): string => {
+  readonly #note = ({ id, version, camunda }: NodeReport): string => {
     if (camunda?.warning) return camunda.warning;
     const event = this.#model.events.find(({ nodeId }) => nodeId === id);
     if (event === undefined) return '';
@@ -167,7 +168,7 @@ class Console {
   };
 
   /** The state of the lease of a tenure. A tenure that another one has followed is over. */
-  readonly #leaseOf = ({ id, version }: WireMember): string => {
+  readonly #leaseOf = ({ id, version }: ShardsMember): string => {
     const seen = this.#model.node(id);
     if (seen === undefined) return 'not known';
     const { node, state } = this.#model.look(seen);

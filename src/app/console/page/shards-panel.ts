@@ -1,6 +1,6 @@
 import { h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import type { WireMember, WireShards } from '../../../node/wire/cluster-wire.js';
+import type { ShardsMember, ShardsReport } from '../../../node/wire/cluster-snapshot.js';
 import { cellsPath, partsOf, shardText } from '../model/shards.js';
 import { bad, chip, memo, note, panel, quiet } from './ui.js';
 
@@ -11,10 +11,10 @@ const CORNER = 'm9 3v6h-6z';
 const CROSS = 'm2 2l5 5m0 -5l-5 5';
 
 interface ShardsProps {
-  readonly map: WireShards;
+  readonly map: ShardsReport;
   readonly isNarrow: boolean;
   /** The state of a member's lease, in a word. */
-  readonly leaseOf: (member: WireMember) => string;
+  readonly leaseOf: (member: ShardsMember) => string;
 }
 
 /** Who owns which shard: a cell for each, in its owner's colour. */
@@ -97,6 +97,6 @@ export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
 }
 
 /** Owners differ in their hue, and neighbours in their lightness too. */
-function color({ id }: WireMember): object {
+function color({ id }: ShardsMember): object {
   return { '--hue': `${(id * 137.5) % 360}deg`, '--step': id % 3 };
 }

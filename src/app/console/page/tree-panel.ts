@@ -1,12 +1,12 @@
 import { type ComponentChildren, createContext, h } from 'preact';
 import { useContext, useState } from 'preact/hooks';
 import type {
-  WireConfiguration,
-  WireContender,
-  WireEntry,
-  WireLock,
-  WireTree,
-} from '../../../node/wire/cluster-wire.js';
+  Contender,
+  EntryReport,
+  FleetReport,
+  Standing,
+  TreeReport,
+} from '../../../node/wire/tree-report.js';
 import type { ClusterModel } from '../model/cluster-model.js';
 import { formatDuration } from '../model/format.js';
 import { bad, mark, memo, nodeButton, note, panel, quiet } from './ui.js';
@@ -37,13 +37,13 @@ export function treePanel({ tree, cluster }: ClusterModel) {
   return memo(draw, [tree, isExpected]);
 }
 
-function drawTree({ exists, nodes, ...tree }: WireTree) {
+function drawTree({ exists, nodes, ...tree }: TreeReport) {
   const { services, endpoints, foreign, locks, configurations } = tree;
-  const entries = (name: string, all: readonly WireEntry[], isOpen: boolean) =>
+  const entries = (name: string, all: readonly EntryReport[], isOpen: boolean) =>
     folder(name, all, entryItem, isOpen, MAX_LISTED);
-  const service = ({ service, nodes }: WireTree['services'][number]) =>
+  const service = ({ service, nodes }: TreeReport['services'][number]) =>
     entries(service, nodes, nodes.length <= MAX_OPEN && services.length === 1);
-  const endpoint = ({ endpoint, keys }: WireTree['endpoints'][number]) =>
+  const endpoint = ({ endpoint, keys }: TreeReport['endpoints'][number]) =>
     folder(endpoint, keys, ({ key, refs }) => entries(key === '_' ? 'no key' : key, refs, false), false);
   const others = `${foreign.length} znodes that do not belong here: ${foreign.slice(0, 5).join(', ')}`;
   return [
@@ -60,9 +60,9 @@ function drawTree({ exists, nodes, ...tree }: WireTree) {
 }
 
 /** A lock: its holders, and after them the waiting tasks in the order of their turns. */
-function lockFolder({ path, kind, holders, waiting }: WireLock) {
+function lockFolder({ path, kind, holders, waiting }: Standing) {
   const all = [...holders, ...waiting];
-  const item = ({ data, token, since }: WireContender, at: number) => {
+  const item = ({ data, token, since }: Contender, at: number) => {
     const state = at < holders.length ? `token ${token}, ` : 'waiting, ';
     const about = h('span', { class: 'entry-note quiet' }, state, h(Age, { since }));
     return h('li', null, h('span', { class: 'id-chip' }, data || 'no name'), about);
@@ -75,10 +75,10 @@ function Age({ since }: { readonly since: number }) {
 }
 
 /** A configuration: which revision each node runs, the late ones first. */
-function configurationFolder({ context, revisions, nodes }: WireConfiguration) {
+function configurationFolder({ context, revisions, nodes }: FleetReport) {
   const late = nodes.filter(({ behind }) => behind.length > 0);
   const all = [...late, ...nodes.filter(({ behind }) => behind.length === 0)];
-  const item = ({ nodeId, revisions, behind }: WireConfiguration['nodes'][number]) =>
+  const item = ({ nodeId, revisions, behind }: FleetReport['nodes'][number]) =>
     h(
       'li',
       null,
@@ -91,7 +91,7 @@ function configurationFolder({ context, revisions, nodes }: WireConfiguration) {
 }
 
 /** An announcement, as the node id that it is of. */
-function entryItem({ path, nodeId, version, taskId, address, port, problem }: WireEntry) {
+function entryItem({ path, nodeId, version, taskId, address, port, problem }: EntryReport) {
   const name = path.split('/').at(-1);
   const where = address === null ? taskId : `${address}${port === null ? '' : `:${port}`}`;
   return h(

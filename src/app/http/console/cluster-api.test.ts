@@ -6,15 +6,11 @@ import { StoreError } from '../../../core/store/lease-store.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import { ClusterFollower } from '../../../node/monitor/cluster-follower.js';
-import type {
-  ClusterEvent,
-  ClusterSnapshot,
-  ClusterView,
-  CurrentCluster,
-} from '../../../node/monitor/cluster-view.js';
-import type { StatusReport } from '../../../node/monitor/status-report.js';
-import type { NodeTenures } from '../../../node/monitor/tenures.js';
+import type { ClusterView, CurrentCluster } from '../../../node/monitor/cluster-view.js';
 import type { MonitorEvent } from '../../../node/runtime/node-monitor.js';
+import type { ClusterEvent, ClusterSnapshot, NodeTenures } from '../../../node/wire/cluster-snapshot.js';
+import type { NodeHealthJson } from '../../../node/wire/node-health.js';
+import type { StatusReport } from '../../../node/wire/status-report.js';
 import { OpenStreams } from '../server/open-streams.js';
 import { clusterApi } from './cluster-api.js';
 
@@ -104,7 +100,9 @@ function scene({ withInstance = false } = {}) {
     if (failure) throw failure;
     return view;
   };
-  const instance = withInstance ? { monitor, json: () => ({ ...health }) } : undefined;
+  const instance = withInstance
+    ? { monitor, json: () => ({ ...health }) as object as NodeHealthJson }
+    : undefined;
   const api = clusterApi({ clock, cluster, streams: new OpenStreams(), instance });
   return {
     clock,

@@ -1,8 +1,9 @@
 import type { Clock } from '../../../core/base/clock.js';
 import type { ClusterView } from '../../../node/monitor/cluster-view.js';
+import type { ConsoleOffers } from '../../../node/wire/cluster-snapshot.js';
 import { PLAIN } from '../problem.js';
 import type { OpenStreams } from '../server/open-streams.js';
-import { type ConsoleOffers, clusterEvents, type FeedInstance } from './cluster-feed.js';
+import { clusterEvents, type FeedInstance } from './cluster-feed.js';
 import { idsOf, jsonOf, leasesPageOf, pagedReport } from './report-pages.js';
 
 /** What {@link clusterApi} answers from. */

@@ -2,24 +2,16 @@ import { withTimeout } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
 import type { ClusterView, CurrentCluster } from '../../../node/monitor/cluster-view.js';
 import type { WatchedNode } from '../../../node/runtime/node-monitor.js';
+import type { ClusterHello, ConsoleOffers } from '../../../node/wire/cluster-snapshot.js';
+import type { NodeHealthJson } from '../../../node/wire/node-health.js';
 import { eventStream, message, RETRY } from '../event-stream.js';
 import { jsonOf, partsOf } from './report-pages.js';
 
 /** The process' own node id. */
 export interface FeedInstance {
   readonly monitor: Pick<WatchedNode, 'onEvent'>;
-  /** What `/readyz` answers at this moment; all of it can be sent as JSON. */
-  json(): Readonly<Record<string, unknown>>;
-}
-
-/**
- * What a console has in addition to the cluster: its further pages, and whether holders of the token may change
- * shared data.
- */
-export interface ConsoleOffers {
-  readonly hasServices?: true | undefined;
-  readonly hasConfigurations?: true | undefined;
-  readonly writesData?: true | undefined;
+  /** What `/readyz` answers at this moment. */
+  json(): NodeHealthJson;
 }
 
 interface ClusterFeedOptions {
@@ -108,7 +100,7 @@ function newsFor(before: Sent | undefined, view: ClusterView, own: InstanceNow, 
 }
 
 function* hello(
-  facts: object,
+  facts: Pick<ClusterHello, 'epoch' | keyof ConsoleOffers>,
   { report, store, events, tree, shards }: CurrentCluster,
   own: InstanceNow,
 ): Generator<Uint8Array> {

@@ -1,33 +1,43 @@
 import { expect, it } from 'vitest';
-import type { ServiceEntry } from '../../../node/wire/entries-wire.js';
-import { changesSince } from './entry-feed.js';
+import { VirtualClock } from '../../../../test/support/virtual-clock.js';
+import { Listeners } from '../../../core/base/listeners.js';
+import { entryEvents } from './entry-feed.js';
 
-const entry = (id: string): ServiceEntry => {
-  return {
-    service: 'orders',
-    id,
-    instance: null,
-    text: null,
-    sessionId: null,
-    changedAt: null,
-    node: null,
-    problem: null,
+it('a client gets each entry once until it changes, in messages of 200 at most, and the paths that are gone', async () => {
+  const clock = new VirtualClock();
+  const listeners = new Listeners<void>();
+  const entries = new Map(Array.from({ length: 450 }, (_, id) => [`/${id}`, { version: 1 }]));
+  const tree = {
+    entries,
+    status: { state: 'ok', problem: null, isWhole: true, isPartial: false },
+    follow: (listener: () => void) => listeners.add(listener),
+  } as const;
+  const hello = { zookeeper: 'zk', path: '/services', writes: false };
+  const gone = new AbortController();
+  let text = '';
+  const reading = (async () => {
+    for await (const chunk of entryEvents({ clock, tree, hello }, gone.signal))
+      text += Buffer.from(chunk).toString();
+  })().catch(() => undefined);
+  const sent = async () => {
+    listeners.notify();
+    await clock.advance(1_000);
+    const messages = [...text.matchAll(/event: entries\ndata: (.*)\n\n/g)];
+    text = '';
+    return messages.map(([, json = '']) => JSON.parse(json) as { set: unknown[]; gone: unknown[] });
   };
-};
-
-it('a client gets each entry once until it changes, in messages of 200 at most, and the paths that are gone', () => {
-  const sent = new Map<string, ServiceEntry>();
-  const entries = new Map(Array.from({ length: 450 }, (_, id) => [`/${id}`, entry(`${id}`)]));
-  expect([...changesSince(sent, entries)].map(({ set, gone }) => [set.length, gone.length])).toEqual([
+  expect((await sent()).map((changes) => [changes.set.length, changes.gone.length])).toEqual([
     [200, 0],
     [200, 0],
     [50, 0],
   ]);
-  expect([...changesSince(sent, entries)]).toEqual([]);
+  expect(await sent()).toEqual([]);
   entries.delete('/3');
-  entries.set('/4', entry('4'));
-  expect([...changesSince(sent, entries)]).toEqual([
+  entries.set('/4', { version: 2 });
+  expect(await sent()).toEqual([
     { set: [], gone: ['/3'] },
-    { set: [['/4', entry('4')]], gone: [] },
+    { set: [['/4', { version: 2 }]], gone: [] },
   ]);
+  gone.abort();
+  await reading;
 });

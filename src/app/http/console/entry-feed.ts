@@ -43,7 +43,7 @@ export function entryEvents<Entry>(
 }
 
 /** Notes in `sent` what is yielded. */
-export function* changesSince<Entry>(
+function* changesSince<Entry>(
   sent: Map<string, Entry>,
   entries: ReadonlyMap<string, Entry>,
 ): Generator<EntryChanges<Entry>> {

@@ -1,13 +1,10 @@
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
-import type { StatusReport } from '../../../node/monitor/status-report.js';
 import { parseInteger } from '../../../node/settings/values.js';
+import type { ReportPage, StatusReport } from '../../../node/wire/status-report.js';
 
 /** Node ids in one page at most: the memory that a slow client takes, at some 400 bytes a node id. */
 const PAGE_SIZE = 1_000;
 const DEFAULT_LIMIT = 100;
-
-/** The node ids of a further page of a report. */
-export type ReportPage = Pick<StatusReport, 'nodes' | 'page'>;
 
 /**
  * Reads `?from=ID&limit=N`, either of which may be left out; undefined where both are.

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { type Context, Hono, type HonoRequest } from 'hono';
 import { checkArguments, checked } from '../../../core/base/arguments.js';
 import type { Clock } from '../../../core/base/clock.js';
@@ -12,7 +13,6 @@ import { type MetricsText, metricsRoute } from '../node-app.js';
 import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from '../problem.js';
 import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../server/access.js';
 import { OpenStreams } from '../server/open-streams.js';
-import { DISCOVERY_OPENAPI } from './discovery-openapi.js';
 import { instanceJson, instanceOf, readJson } from './instance-json.js';
 import type { ProviderPool } from './provider-pool.js';
 
@@ -118,7 +118,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     await next();
   });
 
-  route(app, '/openapi.json', { GET: () => answer(DISCOVERY_OPENAPI) });
+  route(app, '/openapi.json', { GET: async () => answer(await openApi()) });
   route(app, '/v1/service', {
     GET: async ({ req }) =>
       answer((await directory.names(await connected(req.raw.signal))).map((name) => ({ name }))),
@@ -172,6 +172,17 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     answer(await one(context), { warning: '299 - "deprecated: see /v1/service/{name}/{id}"' }),
   );
   return app;
+}
+
+/**
+ * The document of this interface, of OpenAPI 3.1. Its addresses are relative to where it is found itself.
+ * esbuild's CommonJS has no `import.meta.url`.
+ */
+async function openApi(): Promise<unknown> {
+  const text = await readFile(new URL('./openapi.json', import.meta.url ?? 'file:///'), 'utf8').catch(() => {
+    throw new HttpProblem('unavailable', 'openapi.json is a file of nodelease, which is in no bundle');
+  });
+  return JSON.parse(text);
 }
 
 function answer(json: unknown, headers: Readonly<Record<string, string>> = {}): Response {

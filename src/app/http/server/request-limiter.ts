@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 type RequestLimits = Readonly<Record<'connections' | 'requests' | 'requestsPerConnection', number>>;
 
 /** What becomes of a request; a dropped one has no connection any more. */
-export type Admission = 'admitted' | 'refused' | 'dropped';
+type Admission = 'admitted' | 'refused' | 'dropped';
 
 /**
  * Limits the connections and requests of a server. When connections run short, the one that has been idle for

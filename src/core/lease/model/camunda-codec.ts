@@ -21,6 +21,19 @@ export interface CamundaLease {
   readonly acquirable: boolean;
 }
 
+/** The additional facts of a lease object of Camunda 8. */
+export interface CamundaNode {
+  /** False for an id that scaling down has given up. */
+  readonly acquirable: boolean;
+  /**
+   * How far the holder's clock seems to be ahead of the other holders', in milliseconds; 0 up to 3 s, null
+   * without a holder.
+   */
+  readonly clockOffsetMs: number | null;
+  /** What an operator should look into, as a sentence without its full stop. */
+  readonly warning: string | null;
+}
+
 type Metadata = Readonly<Record<string, string>>;
 
 /** The longest text that is shown, in characters. */

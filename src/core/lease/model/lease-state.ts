@@ -85,6 +85,14 @@ export interface RetiredLease extends Omit<ReleasedLease, 'kind'> {
 /** The content of a lease object. */
 export type LeaseState = { readonly kind: 'vacant' } | HeldLease | ReleasedLease | RetiredLease;
 
+/**
+ * The state of a node id. `held`: not expired. `expired`: its holder no longer renews; may be taken. `evicted`:
+ * released by force or repaired; not available while the old holder may still trust its lease. `vacant`: never
+ * held; until bootstrap is complete, also an id without an object. `absent`: no object; damage, except in a
+ * cluster of Camunda. `unreadable`: damage.
+ */
+export type NodeIdState = LeaseState['kind'] | 'expired' | 'evicted' | 'absent' | 'unreadable';
+
 /** The first node id that does not exist: 65,536 ids of 16 bits less the 8 reserved ones. */
 export const MAX_NODE_IDS = 65_528;
 

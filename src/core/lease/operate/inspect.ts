@@ -2,8 +2,10 @@ import { checkArguments } from '../../base/arguments.js';
 import { concurrently } from '../../base/concurrently.js';
 import { explain } from '../../base/errors.js';
 import type { Interval, StoredObject } from '../../store/lease-store.js';
+import type { CamundaNode } from '../model/camunda-codec.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
+import type { NodeIdState } from '../model/lease-state.js';
 import {
   availability,
   type KnownNodes,
@@ -20,21 +22,7 @@ import type { StoreSession } from '../session/store-session.js';
 /** The status of one node id, from its lease object. */
 export interface NodeStatus {
   readonly id: number;
-  /**
-   * `held`: not expired. `expired`: its holder no longer renews; may be taken. `evicted`: released by force
-   * or repaired; not available while the old holder may still trust its lease. `vacant`: never held; until
-   * bootstrap is complete, also an id without an object. `absent`: no object; damage, except in a cluster of
-   * Camunda. `unreadable`: damage.
-   */
-  readonly state:
-    | 'vacant'
-    | 'held'
-    | 'expired'
-    | 'released'
-    | 'evicted'
-    | 'retired'
-    | 'absent'
-    | 'unreadable';
+  readonly state: NodeIdState;
   /** The highest version used so far; 0 for none. */
   readonly version: number;
   readonly taskId: string | undefined;
@@ -61,19 +49,6 @@ export interface NodeStatus {
   readonly problem: string | undefined;
   /** Only of a lease object of Camunda 8 that can be read. */
   readonly camunda?: CamundaNode | undefined;
-}
-
-/** The additional facts of a lease object of Camunda 8. */
-export interface CamundaNode {
-  /** False for an id that scaling down has given up. */
-  readonly acquirable: boolean;
-  /**
-   * How far the holder's clock seems to be ahead of the other holders', in milliseconds; 0 up to 3 s, null
-   * without a holder.
-   */
-  readonly clockOffsetMs: number | null;
-  /** What an operator should look into, as a sentence without its full stop. */
-  readonly warning: string | null;
 }
 
 /** A cluster and all of its node ids, in ascending order. */

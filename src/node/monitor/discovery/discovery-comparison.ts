@@ -6,13 +6,14 @@ import type { ClusterStatus, NodeStatus } from '../../../core/lease/operate/insp
 import { CALLS_AT_ONCE } from '../../../zookeeper/client/call-limits.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
-import { type FleetReport, readFleet } from '../../../zookeeper/configuration/fleet.js';
+import { readFleet } from '../../../zookeeper/configuration/fleet.js';
 import { decodeAssignment } from '../../../zookeeper/discovery/assignment.js';
 import { DISCOVERY_PATH, entryPath } from '../../../zookeeper/discovery/tree-paths.js';
-import { type Standing, standingsBelow } from '../../../zookeeper/recipes/standings.js';
-import { readSharedData, type SharedDataReport } from '../../../zookeeper/shared-data/report.js';
-import type { DiscoveryStatusReport, NodeDiscovery } from '../status-report.js';
-import { type DiscoveryReport, discoveryReport } from './discovery-report.js';
+import { standingsBelow } from '../../../zookeeper/recipes/standings.js';
+import { readSharedData } from '../../../zookeeper/shared-data/report.js';
+import type { DiscoveryStatusReport, NodeDiscovery } from '../../wire/status-report.js';
+import type { TreeReport } from '../../wire/tree-report.js';
+import { discoveryReport } from './discovery-report.js';
 import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
 
 /**
@@ -67,16 +68,6 @@ export class DiscoveryComparison {
     }
   }
 }
-
-/**
- * The discovery tree, and the locks, shared data and configurations that are followed: null while they cannot
- * be read.
- */
-export type TreeReport = DiscoveryReport & {
-  readonly locks?: readonly Standing[] | null | undefined;
-  readonly data?: readonly SharedDataReport[] | null | undefined;
-  readonly configurations?: readonly FleetReport[] | null | undefined;
-};
 
 /**
  * The connect string, the paths of the followed locks, and the roots of the followed shared data and

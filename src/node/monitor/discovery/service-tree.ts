@@ -7,7 +7,7 @@ import { NodeWatcher } from '../../../zookeeper/discovery/node-watcher.js';
 import type { EntriesStatus, ServiceEntry } from '../../wire/entries-wire.js';
 import { readEntry } from './service-entry.js';
 
-export interface ServiceTreeOptions {
+interface ServiceTreeOptions {
   /** The caller closes it. */
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;

@@ -7,8 +7,8 @@ import { scaleCluster } from '../../../../src/core/lease/operate/scale.js';
 import { StoreSession } from '../../../../src/core/lease/session/store-session.js';
 import { openStore } from '../../../../src/core/store/open-store.js';
 import { acquireLock } from '../../../../src/node/locks/store-lock.js';
-import type { StatusReport } from '../../../../src/node/monitor/status-report.js';
 import { acquire } from '../../../../src/node/runtime/acquire.js';
+import type { StatusReport } from '../../../../src/node/wire/status-report.js';
 import { type CamundaBucket, camundaBucket } from '../../../support/camunda-bucket.js';
 import {
   CAMUNDA_MARKER,

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { StatusReport } from '../../../../src/node/monitor/status-report.js';
+import type { StatusReport } from '../../../../src/node/wire/status-report.js';
 import { type FleetStore, fleetStore, startTask, type Task } from '../../../support/fleet.js';
 import { EventClient } from '../../../support/network/event-client.js';
 import { FaultProxy } from '../../../support/network/fault-proxy.js';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { encodeCluster, newCluster } from '../../../../src/core/lease/model/cluster-config.js';
-import type { StatusReport } from '../../../../src/node/monitor/status-report.js';
+import type { StatusReport } from '../../../../src/node/wire/status-report.js';
 import { type FleetStore, newStore, removeStores, startTask } from '../../../support/fleet.js';
 import { runInProcess } from '../../../support/in-process.js';
 import { cliFile, killAll, runCli, runProcess } from '../../../support/processes.js';

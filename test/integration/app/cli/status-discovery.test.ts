@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { StatusReport } from '../../../../src/node/monitor/status-report.js';
+import type { StatusReport } from '../../../../src/node/wire/status-report.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { type FleetStore, newStore, removeStores } from '../../../support/fleet.js';
 import { runInProcess } from '../../../support/in-process.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
-import type { StatusReport } from '../../../../src/node/monitor/status-report.js';
+import type { StatusReport } from '../../../../src/node/wire/status-report.js';
 import { type FleetStore, fleetStore, startTask } from '../../../support/fleet.js';
 import { EventClient } from '../../../support/network/event-client.js';
 import { killAll, runCli } from '../../../support/processes.js';

@@ -4,7 +4,7 @@ import type { Diagnosis } from '../../../../src/app/cli/doctor/diagnosis.js';
 import { checkRights } from '../../../../src/app/cli/doctor/zookeeper-rights-check.js';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import type { Lease } from '../../../../src/core/lease/model/lease.js';
-import type { StatusReport } from '../../../../src/node/monitor/status-report.js';
+import type { StatusReport } from '../../../../src/node/wire/status-report.js';
 import type { ZnodeStat } from '../../../../src/zookeeper/client/zookeeper.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper-error.js';

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { ChangeReport } from '../../../../src/app/cli/discovery/discovery-watch.js';
 import type { ConnectionReport } from '../../../../src/app/cli/kit/changes.js';
-import type { DiscoveryReport } from '../../../../src/node/monitor/discovery/discovery-report.js';
+import type { DiscoveryReport } from '../../../../src/node/wire/tree-report.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { runInProcess } from '../../../support/in-process.js';
 import { stopProxies, throughProxy } from '../../../support/network/proxies.js';

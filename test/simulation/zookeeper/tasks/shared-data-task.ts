@@ -1,7 +1,8 @@
 import type { Znode } from '../../../../src/zookeeper/client/zookeeper.js';
 import type { SharedMap, SharedSet } from '../../../../src/zookeeper/shared-data/collections.js';
+import type { Kind, Lifespan } from '../../../../src/zookeeper/shared-data/data-report.js';
 import { decodeEntry } from '../../../../src/zookeeper/shared-data/entry.js';
-import type { Kind, Lifespan, PathStrategy } from '../../../../src/zookeeper/shared-data/layout.js';
+import type { PathStrategy } from '../../../../src/zookeeper/shared-data/layout.js';
 import { type SharedData, sharedData } from '../../../../src/zookeeper/shared-data/shared-data.js';
 import { SharedDataError } from '../../../../src/zookeeper/shared-data/shared-data-error.js';
 import type { SharedList } from '../../../../src/zookeeper/shared-data/shared-list.js';
