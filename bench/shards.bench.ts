@@ -4,7 +4,7 @@ import { acquireLease } from '../src/core/lease/acquire/acquire-lease.js';
 import { MemoryLeaseStore } from '../src/core/store/memory/memory-lease-store.js';
 import { ownShards, shardOf } from '../src/node/shards/index.js';
 import { plan } from '../src/node/shards/plan.js';
-import { decodeMap, encodeMap, type Member, type ShardMap } from '../src/node/shards/shard-map.js';
+import { decodeMap, encodeMap, type MapMember, type ShardMap } from '../src/node/shards/shard-map.js';
 import { report } from './report.js';
 
 const COUNT = 4_096;
@@ -23,8 +23,8 @@ function timed(act: () => void): number {
   return Math.min(...times);
 }
 
-const member = (id: number): Member => ({ id, version: 1_000, address: `10.0.${id}.7:8080` });
-const none = Array.from({ length: COUNT }, () => ({ owner: undefined, since: 0, next: undefined }));
+const member = (id: number): MapMember => ({ id, version: 1_000, address: `10.0.${id}.7:8080` });
+const none = Array.from({ length: COUNT }, () => ({ owner: undefined, token: 0, next: undefined }));
 
 /** A map whose shards have fair shares. */
 function settledMap(epoch: number, members = Array.from({ length: NODES }, (_, id) => member(id))): ShardMap {

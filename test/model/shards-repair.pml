@@ -40,10 +40,10 @@
  */
 #define ABSENT 0
 #define NO_OWNER 3
-#define MAP(epoch, owner, since, frozen) ((((epoch) * 4 + (owner)) * 32 + (since)) * 2 + (frozen))
+#define MAP(epoch, owner, token, frozen) ((((epoch) * 4 + (owner)) * 32 + (token)) * 2 + (frozen))
 #define EPOCH(map) ((map) / 256)
 #define OWNER(map) ((map) / 64 % 4)
-#define SINCE(map) ((map) / 2 % 32)
+#define TOKEN(map) ((map) / 2 % 32)
 #define FROZEN(map) ((map) % 2)
 
 /* The first epoch of a series, and the series of a map. */
@@ -204,7 +204,7 @@ inline map_changes() {
   refuse_outdated(0); refuse_outdated(1);
   if
   :: map == ABSENT -> printf("the map is absent\n")
-  :: map != ABSENT -> printf("map: epoch %d, owner %d, since %d, frozen %d\n", EPOCH(map), OWNER(map), SINCE(map), FROZEN(map))
+  :: map != ABSENT -> printf("map: epoch %d, owner %d, token %d, frozen %d\n", EPOCH(map), OWNER(map), TOKEN(map), FROZEN(map))
   fi
 }
 
@@ -255,20 +255,20 @@ end:
      }
   :: atomic { node[me].lives && MAY_READ(me) && (node[me].series != series || node[me].created != created) -> read_settings() }
   :: atomic { node[me].lives && MAY_READ(me) && map != ABSENT && IS_LATER(me) && !IS_OLD(me) && !IS_MISLED(me) ->
-       if :: OWNER(map) != me || SINCE(map) != SINCE(node[me].followed) -> node[me].given_up = false :: else -> skip fi;
+       if :: OWNER(map) != me || TOKEN(map) != TOKEN(node[me].followed) -> node[me].given_up = false :: else -> skip fi;
        node[me].followed = map; printf("node %d reads epoch %d\n", me, EPOCH(map)) }
   /* The first map of the series is there. */
   :: atomic { node[me].lives && node[me].part && node[me].followed != ABSENT && !created && SERIES_OF(node[me].followed) == series ->
        created = true; read_settings() }
   /* T4. What must never happen: two owners, and a token that was there before. */
   :: atomic { node[me].lives && OWNS(me) && node[me].works == 0 && !node[me].given_up ->
-       printf("node %d starts with token %d\n", me, SINCE(node[me].followed));
+       printf("node %d starts with token %d\n", me, TOKEN(node[me].followed));
        do :: i < NODES -> assert(i == me || node[i].works == 0); i++ :: i == NODES -> break od;
        i = 0;
-       assert(SINCE(node[me].followed) > last);
-       last = SINCE(node[me].followed); node[me].works = last }
+       assert(TOKEN(node[me].followed) > last);
+       last = TOKEN(node[me].followed); node[me].works = last }
   /* T8 */
-  :: atomic { STOPS && node[me].works > 0 && !(OWNS(me) && SINCE(node[me].followed) == node[me].works) ->
+  :: atomic { STOPS && node[me].works > 0 && !(OWNS(me) && TOKEN(node[me].followed) == node[me].works) ->
        node[me].works = 0; printf("node %d has stopped what is not its own any more\n", me) }
   :: atomic { node[me].lives && node[me].part && node[me].followed != ABSENT && node[me].shows != EPOCH(node[me].followed) &&
        (FROZEN(node[me].followed) && HAS_STOPPED(me) || SHOWS_ALL && !FROZEN(node[me].followed)) ->
@@ -364,7 +364,7 @@ proctype judge() {
   atomic {
     do
     :: n < NODES ->
-       runs = runs || node[n].works > 0 && OWNER(map) == n && SINCE(map) == node[n].works; some = some || node[n].lives; n++
+       runs = runs || node[n].works > 0 && OWNER(map) == n && TOKEN(map) == node[n].works; some = some || node[n].lives; n++
     :: n == NODES -> break
     od;
     assert(!calm || runs || !some)

@@ -38,7 +38,7 @@ const MODELS: Readonly<Record<string, Model>> = {
     foundBy: {
       BLIND: 'exclusion',
       BACK: 'tokens',
-      SINCE_KEPT: 'tokens',
+      TOKEN_KEPT: 'tokens',
       ID_ONLY: 'tokens',
       NO_LEASE: 'tokens',
       NO_BAR: 'tokens',

@@ -43,7 +43,7 @@
 
 byte epoch = 1;
 byte owner[(ALL_EPOCHS + 1) * SHARDS];
-byte since[(ALL_EPOCHS + 1) * SHARDS];
+byte token[(ALL_EPOCHS + 1) * SHARDS];
 byte version[NODES];
 byte lease[NODES];
 byte followed[NODES];          /* The epoch that it follows, 0 none. */
@@ -54,7 +54,7 @@ byte last[SHARDS];             /* The last token that was ever started. */
 bool calm;
 
 #define OWNER(e, s) owner[(e) * SHARDS + (s)]
-#define SINCE(e, s) since[(e) * SHARDS + (s)]
+#define TOKEN(e, s) token[(e) * SHARDS + (s)]
 #define AT(n, s) ((n) * SHARDS + (s))
 #define TENURE(n) ((n) * TENURES + version[n])
 #define NODE(t) ((t) / TENURES)
@@ -80,10 +80,10 @@ bool calm;
 #define GOES_BACK false
 #endif
 
-#ifdef SINCE_KEPT /* T3: a shard keeps its token when it changes hands */
-#define NEW_SINCE(s) (SINCE(epoch, s) > 0 -> SINCE(epoch, s) : epoch + 1)
+#ifdef TOKEN_KEPT /* T3: a shard keeps its token when it changes hands */
+#define NEW_TOKEN(s) (TOKEN(epoch, s) > 0 -> TOKEN(epoch, s) : epoch + 1)
 #else
-#define NEW_SINCE(s) (epoch + 1)
+#define NEW_TOKEN(s) (epoch + 1)
 #endif
 
 #ifdef ID_ONLY /* T4: the owner is compared by node id, without the version */
@@ -103,7 +103,7 @@ bool calm;
 #elif defined(BAR_EPOCH) /* T5: it is barred under that epoch only */
 #define BARRED(n, s) (sent[AT(n, s)] == followed[n])
 #else
-#define BARRED(n, s) (given_up[AT(n, s)] == SINCE(followed[n], s))
+#define BARRED(n, s) (given_up[AT(n, s)] == TOKEN(followed[n], s))
 #endif
 
 #ifdef NO_RESEND /* T5: a hand-on that was refused is not sent again; found in the calm */
@@ -140,11 +140,11 @@ bool calm;
 
 inline write(s, t) {
   OWNER(epoch + 1, s) = (t);
-  SINCE(epoch + 1, s) = ((t) == NO_OWNER -> 0 : NEW_SINCE(s))
+  TOKEN(epoch + 1, s) = ((t) == NO_OWNER -> 0 : NEW_TOKEN(s))
 }
 inline copy(base, s) {
   OWNER(epoch + 1, s) = OWNER(base, s);
-  SINCE(epoch + 1, s) = SINCE(base, s)
+  TOKEN(epoch + 1, s) = TOKEN(base, s)
 }
 /* Any tenure, whatever the plan; or none. */
 inline choose() {
@@ -165,7 +165,7 @@ inline is_applied() {
   do :: n < NODES * SHARDS -> sent[n] = 0; n++ :: n == NODES * SHARDS -> break od; /* Of an earlier epoch: refused. */
 #endif
   n = 0; s = 0; t = 0; base = 0;
-  printf("map: epoch %d, shard 0 has owner %d, since %d\n", epoch, OWNER(epoch, 0), SINCE(epoch, 0))
+  printf("map: epoch %d, shard 0 has owner %d, token %d\n", epoch, OWNER(epoch, 0), TOKEN(epoch, 0))
 }
 
 /* ---- A node ---- */
@@ -173,24 +173,24 @@ inline is_applied() {
 /* What must never happen: two owners, and a token that was there before. */
 inline start(s) {
   printf("node %d (tenure %d) starts shard %d with token %d, by epoch %d\n",
-    me, TENURE(me), s, SINCE(followed[me], s), followed[me]);
+    me, TENURE(me), s, TOKEN(followed[me], s), followed[me]);
   n = 0;
   do :: n < NODES -> assert(n == me || works[AT(n, s)] == 0); n++ :: n == NODES -> break od;
   n = 0;
-  assert(SINCE(followed[me], s) > last[s]);
-  last[s] = SINCE(followed[me], s);
+  assert(TOKEN(followed[me], s) > last[s]);
+  last[s] = TOKEN(followed[me], s);
   works[AT(me, s)] = last[s]
 }
 
 /* T5: something that runs, or that was stopped or never started, and may not have been handed on yet. */
 #define MAY_HAND_ON(n, s) (lease[n] != OVER && MINE(n, s) && \
-  (given_up[AT(n, s)] != SINCE(followed[n], s) && !calm || \
-   RESENDS && given_up[AT(n, s)] == SINCE(followed[n], s) && sent[AT(n, s)] < followed[n] && followed[n] == epoch))
+  (given_up[AT(n, s)] != TOKEN(followed[n], s) && !calm || \
+   RESENDS && given_up[AT(n, s)] == TOKEN(followed[n], s) && sent[AT(n, s)] < followed[n] && followed[n] == epoch))
 
 inline hand_on(s) {
   printf("node %d sends a hand-on of shard %d, by epoch %d\n", me, s, followed[me]);
   STOP(me, s);
-  given_up[AT(me, s)] = SINCE(followed[me], s);
+  given_up[AT(me, s)] = TOKEN(followed[me], s);
 #ifdef BAR_EPOCH
   sent[AT(me, s)] = followed[me]
 #else
@@ -206,7 +206,7 @@ inline wipe() {
   :: e <= epoch ->
      s = 0;
      do
-     :: s < SHARDS -> if :: OWNER(e, s) == me -> OWNER(e, s) = NO_OWNER; SINCE(e, s) = 0 :: else -> skip fi; s++
+     :: s < SHARDS -> if :: OWNER(e, s) == me -> OWNER(e, s) = NO_OWNER; TOKEN(e, s) = 0 :: else -> skip fi; s++
      :: s == SHARDS -> break
      od; e++
   :: e > epoch -> break

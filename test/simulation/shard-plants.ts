@@ -23,8 +23,8 @@ export const SHARD_PLANTS: readonly Plant[] = [
   }),
   plant('token-kept', 'a shard keeps its token when it gets another owner (T3)', {
     file: 'src/node/shards/plan.js',
-    from: 'shards[at] = { ...shard, owner: load.member, since: epoch, next: undefined };',
-    to: 'shards[at] = { ...shard, owner: load.member, since: map.shards[at].since || epoch, next: undefined };',
+    from: 'shards[at] = { ...shard, owner: load.member, token: epoch, next: undefined };',
+    to: 'shards[at] = { ...shard, owner: load.member, token: map.shards[at].token || epoch, next: undefined };',
   }),
   plant('owner-by-id', 'a tenure starts what an earlier one of its node id owns (T4)', {
     file: member,
@@ -41,13 +41,13 @@ export const SHARD_PLANTS: readonly Plant[] = [
     'a shard is handed on while its work still ends (T5)',
     {
       file: holdings,
-      from: 'owner !== me || this.#all.has(shard))',
-      to: "owner !== me || (this.#all.has(shard) && this.#all.get(shard).state !== 'stopping'))",
+      from: 'if (this.#all.has(shard))',
+      to: "if (this.#all.has(shard) && this.#all.get(shard).state !== 'stopping')",
     },
     {
       file: holdings,
-      from: 'if (this.#givenUp.get(shard) !== since)',
-      to: 'if (!this.#all.has(shard) && this.#givenUp.get(shard) !== since)',
+      from: 'if (this.#givenUp.get(shard) !== token)',
+      to: 'if (!this.#all.has(shard) && this.#givenUp.get(shard) !== token)',
     },
   ),
   plant('handed-on-once', 'a hand-on that came to nothing is not sent again (T5, liveness)', {
@@ -55,9 +55,9 @@ export const SHARD_PLANTS: readonly Plant[] = [
     from: 'const due = this.#due(map);',
     to: `const due = this.#due(map);
         this.sent ??= new Map();
-        due.given = new Set([...due.given].filter((shard) => this.sent.get(shard) !== map.shards[shard].since));
+        due.given = new Set([...due.given].filter((shard) => this.sent.get(shard) !== map.shards[shard].token));
         for (const shard of due.given)
-            this.sent.set(shard, map.shards[shard].since);`,
+            this.sent.set(shard, map.shards[shard].token);`,
   }),
   plant('doubt-is-proof', 'a shard is taken from a tenure whose lease has not expired (T6)', {
     file: findMembers,

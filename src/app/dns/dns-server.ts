@@ -7,7 +7,7 @@ import type { ListenAddress } from '../../node/settings/listen-address.js';
 import { listenProblem } from '../http/server/listen.js';
 import type { Reply, Transport } from './message.js';
 
-export interface DnsServerOptions {
+interface DnsServerOptions {
   readonly at: ListenAddress;
   /** The setting that the address comes from, as its user knows it. */
   readonly label: string;
@@ -40,7 +40,6 @@ const MESSAGE_MS = 10_000;
  */
 export async function startDnsServer(options: DnsServerOptions): Promise<DnsServer> {
   const { at, label } = options;
-  const replies = new Replies(options);
   const tcp = createServer({ noDelay: true, allowHalfOpen: true });
   const opened: (Server | UdpSocket)[] = [tcp];
   try {
@@ -55,24 +54,20 @@ export async function startDnsServer(options: DnsServerOptions): Promise<DnsServ
     const listening = once(udp, 'listening');
     udp.bind({ address, port });
     await listening;
-    return answering(udp, tcp, replies, options.clock);
+    return answering(udp, tcp, options);
   } catch (error) {
     for (const each of opened) each.close();
     throw listenProblem(error, at, label);
   }
 }
 
-function answering(
-  udp: UdpSocket,
-  tcp: Server,
-  replies: Replies,
-  clock: DnsServerOptions['clock'],
-): DnsServer {
+function answering(udp: UdpSocket, tcp: Server, options: DnsServerOptions): DnsServer {
+  const give = giving(options);
   // Such as a client that is gone, or a lack of buffers for a while: the client asks again.
   for (const server of [udp, tcp]) server.on('error', () => undefined);
   let isClosed = false;
   udp.on('message', (query: Buffer, { port, address }: RemoteInfo) =>
-    replies.give(query, 'udp', (reply) => {
+    give(query, 'udp', (reply) => {
       // A forged query may come from a port that nothing can be sent to.
       if (reply && port > 0 && !isClosed) udp.send(reply.bytes, port, address);
     }),
@@ -90,7 +85,7 @@ function answering(
       waiting.delete(oldest);
       oldest.destroy();
     }
-    void serve(socket, { replies, clock, waiting });
+    void serve(socket, give, waiting, options);
   });
   const { address: host, port } = udp.address();
   const close = () => {
@@ -103,21 +98,20 @@ function answering(
   return { address: { host, port }, close };
 }
 
-interface Serving {
-  readonly replies: Replies;
-  readonly clock: DnsServerOptions['clock'];
-  readonly waiting: Set<Socket>;
-}
-
 /** Answers the queries of a connection one after the other, as fast as the client takes the replies. */
-async function serve(socket: Socket, { replies, clock, waiting }: Serving): Promise<void> {
+async function serve(
+  socket: Socket,
+  give: Give,
+  waiting: Set<Socket>,
+  { clock }: DnsServerOptions,
+): Promise<void> {
   const queries = queriesOf(socket);
   const answerNext = async (): Promise<boolean> => {
     waiting.add(socket);
     const { value: query } = await queries.next();
     waiting.delete(socket);
     if (query === undefined) return false;
-    const reply = await new Promise<Reply | undefined>((resolve) => replies.give(query, 'tcp', resolve));
+    const reply = await new Promise<Reply | undefined>((resolve) => give(query, 'tcp', resolve));
     if (reply === undefined) return false;
     const length = Buffer.alloc(2);
     length.writeUInt16BE(reply.bytes.length);
@@ -153,35 +147,31 @@ function endOf(bytes: Buffer): number {
   return bytes.length < 2 ? Number.POSITIVE_INFINITY : 2 + bytes.readUInt16BE(0);
 }
 
+/** Calls `send` once, with undefined for what is not answered: at once where the facts are known. */
+type Give = (query: Buffer, transport: Transport, send: (reply: Reply | undefined) => void) => void;
+
 /** Makes replies, some of them again when more is known. */
-class Replies {
-  #waiting = 0;
-
-  constructor(private readonly options: DnsServerOptions) {}
-
-  /** Calls `send` once, with undefined for what is not answered: at once where the facts are known. */
-  give(query: Buffer, transport: Transport, send: (reply: Reply | undefined) => void): void {
-    const { reply, onReply } = this.options;
-    const first = reply(query, transport);
-    const finish = (last: Reply | undefined) => {
-      if (last) onReply?.(last);
-      send(last);
-    };
-    if (first?.again === undefined || this.#waiting >= MAX_WAITING) finish(first);
-    else void this.#inTime(query, transport, first).then(finish);
-  }
-
-  async #inTime(query: Buffer, transport: Transport, first: Reply): Promise<Reply | undefined> {
-    const { clock, reply } = this.options;
+function giving({ clock, reply, onReply }: DnsServerOptions): Give {
+  let waiting = 0;
+  const inTime = async (query: Buffer, transport: Transport, first: Reply) => {
     const until = clock.monotonic() + WAIT_MS;
     let last: Reply | undefined = first;
-    this.#waiting += 1;
+    waiting += 1;
     // A name may need the list of services, the instances of one, and the addresses of a host name.
     for (let leftMs = WAIT_MS; last?.again && leftMs > 0; leftMs = until - clock.monotonic()) {
       await withTimeout(clock, leftMs, last.again).catch(() => undefined);
       last = reply(query, transport);
     }
-    this.#waiting -= 1;
+    waiting -= 1;
     return last;
-  }
+  };
+  return (query, transport, send) => {
+    const first = reply(query, transport);
+    const finish = (last: Reply | undefined) => {
+      if (last) onReply?.(last);
+      send(last);
+    };
+    if (first?.again === undefined || waiting >= MAX_WAITING) finish(first);
+    else void inTime(query, transport, first).then(finish);
+  };
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/base/clock.js';
 import { NameResolver } from '../../zookeeper/client/connection/name-resolver.js';
-import { type DnsView, isHost, type Known } from './zone.js';
+import { type DnsView, type Facts, factsOf, isHost } from './zone.js';
 
 /** How long the addresses of a host name are kept, and that there are none, in milliseconds. */
 const KEPT_MS = 30_000;
@@ -10,7 +10,7 @@ const TIMEOUT_MS = 2_000;
 
 /** The addresses of host names, as this machine's resolver finds them, by `/etc/hosts` too. */
 export class HostNames implements Pick<DnsView, 'addressesOf'> {
-  readonly #known = new Map<string, Known<readonly string[]>>();
+  readonly #known = new Map<string, Facts<readonly string[]>>();
   readonly #closed = new AbortController();
 
   constructor(
@@ -18,9 +18,12 @@ export class HostNames implements Pick<DnsView, 'addressesOf'> {
     private readonly resolver = new NameResolver(),
   ) {}
 
-  addressesOf(host: string): Known<readonly string[]> {
-    if (!this.#known.has(host)) this.#known.set(host, this.#resolve(host));
-    return this.#known.get(host);
+  addressesOf(host: string): Facts<readonly string[]> {
+    const known = this.#known.get(host);
+    if (known) return known;
+    const facts: Facts<never> = { kind: 'pending', again: this.#resolve(host) };
+    this.#known.set(host, facts);
+    return facts;
   }
 
   close(): void {
@@ -33,7 +36,7 @@ export class HostNames implements Pick<DnsView, 'addressesOf'> {
     const call = { clock, limitMs: TIMEOUT_MS, signal };
     const resolution = await this.resolver.resolve(host, call).catch(() => undefined);
     const addresses = resolution?.status === 'found' ? resolution.addresses.filter(isHost) : undefined;
-    this.#known.set(host, addresses);
+    this.#known.set(host, factsOf(addresses));
     const keep = () => undefined;
     clock.sleep(addresses ? KEPT_MS : NONE_KEPT_MS, signal).then(() => this.#known.delete(host), keep);
   }

@@ -2,23 +2,36 @@ import { type Answer, decode, encode, type Packet } from 'dns-packet';
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../test/support/virtual-clock.js';
 import { replyTo, type Transport } from './message.js';
-import type { DnsView, Endpoint, Holder, Known, ShardOwner, Zone } from './zone.js';
+import {
+  type DnsView,
+  type Endpoint,
+  type Facts,
+  factsOf,
+  type Holder,
+  type ShardOwner,
+  UNKNOWN,
+  type Zone,
+} from './zone.js';
 
-interface Facts {
-  readonly services?: Readonly<Record<string, Known<readonly Endpoint[]>>>;
-  readonly nodes?: Readonly<Record<number, Known<Holder>>>;
-  readonly shards?: Readonly<Record<number, Known<ShardOwner>>>;
-  readonly hosts?: Readonly<Record<string, Known<readonly string[]>>>;
+interface Names {
+  readonly services?: Readonly<Record<string, readonly Endpoint[] | Facts<never>>>;
+  readonly nodes?: Readonly<Record<number, Holder | Facts<never>>>;
+  readonly shards?: Readonly<Record<number, ShardOwner | Facts<never>>>;
+  readonly hosts?: Readonly<Record<string, readonly string[] | Facts<never>>>;
   readonly staleMs?: number;
 }
 
-function zoneOf({ services, nodes, shards, hosts, staleMs = 0 }: Facts, settings: Partial<Zone> = {}): Zone {
+function known<T extends object>(named: T | Facts<never> | undefined): Facts<T> {
+  return named !== undefined && 'kind' in named ? named : factsOf(named);
+}
+
+function zoneOf({ services, nodes, shards, hosts, staleMs = 0 }: Names, settings: Partial<Zone> = {}): Zone {
   const view: DnsView = {
     nodeIdOf: (taskId) => (taskId === 'task-6' ? 6 : undefined),
-    service: (name) => services?.[name],
-    node: (id) => nodes?.[id],
-    shard: (shard) => shards?.[shard],
-    addressesOf: (host) => hosts?.[host],
+    service: (name) => known(services?.[name]),
+    node: (id) => known(nodes?.[id]),
+    shard: (shard) => known(shards?.[shard]),
+    addressesOf: (host) => known(hosts?.[host]),
     staleMs,
   };
   return { domain: 'nodelease', ttl: 0, negativeTtl: 1, view, random: seededRandom(1), ...settings };
@@ -179,7 +192,7 @@ describe('a service', () => {
 
   it('that has not been read is SERVFAIL, and never NXDOMAIN; with what to wait for', () => {
     const ready = Promise.resolve();
-    const zone = zoneOf({ services: { away: 'unknown', coming: ready } });
+    const zone = zoneOf({ services: { away: UNKNOWN, coming: { kind: 'pending', again: ready } } });
     for (const name of ['away.service.nodelease', 'coming.service.nodelease'])
       expect(ask(zone, name)).toMatchObject({ code: 'SERVFAIL', authorities: [] });
     expect(replyTo(query('coming.service.nodelease'), zone, 'udp')?.again).toBe(ready);
@@ -246,7 +259,7 @@ describe('a service', () => {
 
 describe('a node id and a shard', () => {
   const zone = zoneOf({
-    nodes: { 7: { version: 3, taskId: 'task-a', host: '10.0.0.7' }, 8: { version: 1 }, 9: 'unknown' },
+    nodes: { 7: { version: 3, taskId: 'task-a', host: '10.0.0.7' }, 8: { version: 1 }, 9: UNKNOWN },
     shards: { 12: { token: 41, nodeId: 7, host: '10.0.0.7', port: 8_080 } },
   });
 

@@ -9,7 +9,7 @@ import {
   MemoryLeaseStore,
 } from '../../core/store/memory/memory-lease-store.js';
 import { StoreView } from './store-view.js';
-import type { Known } from './zone.js';
+import type { Facts } from './zone.js';
 
 /** A view of a fleet with shards, and how many requests it has sent. */
 function viewOf(fleet: ReturnType<typeof shardFleet>) {
@@ -26,13 +26,13 @@ function viewOf(fleet: ReturnType<typeof shardFleet>) {
   const store = new MemoryLeaseStore({ clock, intercept }, bucket);
   const view = new StoreView({ session: new StoreSession(store, clock, 5_000), clock, maxStaleMs: 60_000 });
   /** As a question that waits for what is being read. */
-  const known = async <T>(ask: () => Known<T>) => {
-    let answer = ask();
-    while (answer instanceof Promise) {
-      await inVirtualTime(clock, answer);
-      answer = ask();
+  const known = async <T>(ask: () => Facts<T>) => {
+    let facts = ask();
+    while (facts.kind === 'pending') {
+      await inVirtualTime(clock, facts.again);
+      facts = ask();
     }
-    return answer;
+    return facts.kind === 'known' ? facts.value : facts.kind;
   };
   return { view, calls, network, known };
 }
@@ -46,7 +46,7 @@ it('has the holders of node ids and the owners of shards, with their addresses, 
   await fleet.clock.advance(15_000);
   const { view, known } = viewOf(fleet);
   const holders = await Promise.all([0, 1, 2].map((id) => known(() => view.node(id))));
-  expect(holders.filter((each) => each !== undefined)).toEqual(
+  expect(holders.filter((each) => each !== 'absent')).toEqual(
     expect.arrayContaining([
       { version: 1, taskId: 'task-0', host: '10.0.0.1', port: 8_080 },
       { version: 1, taskId: 'task-1', host: '2001:db8::1', port: 8_080 },
@@ -54,14 +54,14 @@ it('has the holders of node ids and the owners of shards, with their addresses, 
   );
   const owner = await known(() => view.shard(2));
   const { shards, members } = fleet.map();
-  expect(owner).toMatchObject({ token: shards[2]?.since, nodeId: shards[2]?.owner?.id, port: 8_080 });
+  expect(owner).toMatchObject({ token: shards[2]?.token, nodeId: shards[2]?.owner?.id, port: 8_080 });
   expect(members).toHaveLength(2);
-  expect(await known(() => view.shard(4))).toBeUndefined();
+  expect(await known(() => view.shard(4))).toBe('absent');
 
   const [gone] = fleet.tasks;
   if (gone) gone.network.fault = () => new Promise(() => {});
   await fleet.clock.advance(60_000);
-  expect(await known(() => view.node(gone?.lease.id ?? -1))).toBeUndefined();
+  expect(await known(() => view.node(gone?.lease.id ?? -1))).toBe('absent');
   for (const shard of [0, 1, 2, 3])
     expect(await known(() => view.shard(shard))).toMatchObject({ host: '2001:db8::1' });
   view.close();

@@ -3,9 +3,18 @@ import type { Clock } from '../../core/base/clock.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import { ClusterReader } from '../../node/monitor/cluster-reader.js';
 import { decodeMap, SHARDS_KEY } from '../../node/shards/shard-map.js';
-import { type DnsView, type Holder, isHost, type Known, type Reachable, type ShardOwner } from './zone.js';
+import {
+  type DnsView,
+  type Facts,
+  factsOf,
+  type Holder,
+  isHost,
+  type Reachable,
+  type ShardOwner,
+  UNKNOWN,
+} from './zone.js';
 
-export interface StoreViewOptions {
+interface StoreViewOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
   /** After how long without news nothing is answered, in milliseconds. */
@@ -30,14 +39,14 @@ export class StoreView implements Pick<DnsView, 'node' | 'shard' | 'staleMs'> {
     const { session, clock } = options;
     const { signal } = this.#closing;
     const reader = new ClusterReader(session, clock);
-    this.#leases = new Reading(() => reader.scan(signal), options);
-    this.#shards = new Reading(async () => {
+    this.#leases = new RepeatedRead(() => reader.scan(signal), options);
+    this.#shards = new RepeatedRead(async () => {
       const object = await session.read(SHARDS_KEY, { signal });
       return object === undefined ? [] : decodeMap(object.body).shards;
     }, options);
   }
 
-  node(id: number): Known<Holder> {
+  node(id: number): Facts<Holder> {
     return this.#leases.facts(({ nodes, draining = [] }) => {
       const node = nodes[id] ?? draining.find((each) => each.id === id);
       if (node?.state !== 'held') return undefined;
@@ -45,9 +54,9 @@ export class StoreView implements Pick<DnsView, 'node' | 'shard' | 'staleMs'> {
     });
   }
 
-  shard(shard: number): Known<ShardOwner> {
+  shard(shard: number): Facts<ShardOwner> {
     return this.#shards.facts((shards) => {
-      const { owner, since: token = 0 } = shards[shard] ?? {};
+      const { owner, token = 0 } = shards[shard] ?? {};
       return owner && { token, nodeId: owner.id, ...endpointOf(owner.address) };
     });
   }
@@ -63,7 +72,7 @@ export class StoreView implements Pick<DnsView, 'node' | 'shard' | 'staleMs'> {
 }
 
 /** Something that is read again when it is asked for, and the last read is no longer fresh. */
-class Reading<T> {
+class RepeatedRead<T> {
   #last: { readonly value: T; readonly at: number } | undefined;
   #hasFailed = false;
   #next: { readonly done: Promise<void>; readonly since: number } | undefined;
@@ -74,14 +83,15 @@ class Reading<T> {
     private readonly options: StoreViewOptions,
   ) {}
 
-  facts<F>(of: (value: T) => F): F | 'unknown' | Promise<unknown> {
+  /** @param of returns undefined where there is no such name */
+  facts<F>(of: (value: T) => F | undefined): Facts<F> {
     const now = this.options.clock.monotonic();
     if (now >= this.#freshUntil) {
       this.#next ??= { done: this.#readAgain(now), since: now };
-      if (now - this.#next.since < PATIENCE_MS) return this.#next.done;
+      if (now - this.#next.since < PATIENCE_MS) return { kind: 'pending', again: this.#next.done };
     }
-    if (this.#last === undefined || now - this.#last.at > this.options.maxStaleMs) return 'unknown';
-    return of(this.#last.value);
+    if (this.#last === undefined || now - this.#last.at > this.options.maxStaleMs) return UNKNOWN;
+    return factsOf(of(this.#last.value));
   }
 
   get staleMs(): number {

@@ -8,9 +8,18 @@ import { NodeWatcher } from '../../zookeeper/discovery/node-watcher.js';
 import { isInService, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
 import { ServiceCache } from '../../zookeeper/services/service-cache.js';
-import { type DnsView, type Endpoint, type Holder, isHost, type Known } from './zone.js';
+import {
+  ABSENT,
+  type DnsView,
+  type Endpoint,
+  type Facts,
+  factsOf,
+  type Holder,
+  isHost,
+  UNKNOWN,
+} from './zone.js';
 
-export interface TreeViewOptions {
+interface TreeViewOptions {
   /** The caller closes it. */
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
@@ -35,7 +44,7 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'nodeIdOf' |
   #names = new Map<string, string>();
   readonly #list: ChildrenView<undefined>;
   readonly #nodes: NodeWatcher;
-  /** The node ids by their tasks; undefined where they have to be read anew. */
+  /** The node ids by their tasks; undefined where they have to be read again. */
   #nodeIds: Map<string, number> | undefined;
   readonly #services = new Map<string, ServiceCache>();
   readonly #read = new WeakSet<Followed>();
@@ -44,7 +53,9 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'nodeIdOf' |
   constructor(private readonly options: TreeViewOptions) {
     const { zookeeper, clock, basePath: path } = options;
     this.#list = new ChildrenView({
-      ...{ zookeeper, clock, path },
+      zookeeper,
+      clock,
+      path,
       // The names are enough: no child is followed.
       follow: (_, depth) => (depth === 0 ? 'children' : undefined),
       listed: (_path, _before, names) => {
@@ -62,17 +73,17 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'nodeIdOf' |
     this.#follow(this.#nodes);
   }
 
-  service(key: string): Known<readonly Endpoint[]> {
-    const names = this.#known(this.#list, () => this.#names);
-    if (!(names instanceof Map)) return names;
-    const name = names.get(key);
-    if (name === undefined) return undefined;
+  service(key: string): Facts<readonly Endpoint[]> {
+    const names = this.#facts(this.#list, () => this.#names);
+    if (names.kind !== 'known') return names;
+    const name = names.value.get(key);
+    if (name === undefined) return ABSENT;
     const cache = this.#services.get(name) ?? this.#open(name);
-    return this.#known(cache, () => this.#endpointsOf(cache.instances));
+    return this.#facts(cache, () => this.#endpointsOf(cache.instances));
   }
 
-  node(id: number): Known<Holder> {
-    return this.#known(this.#nodes, () => {
+  node(id: number): Facts<Holder> {
+    return this.#facts(this.#nodes, () => {
       const assignment = this.#nodes.nodes.get(id + CLUSTER_NODE_ID_OFFSET);
       if (assignment === undefined) return undefined;
       const { version, taskId, address, port } = assignment;
@@ -120,11 +131,13 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'nodeIdOf' |
     return followed;
   }
 
-  #known<T>(followed: Followed, value: () => T): T | 'unknown' | Promise<unknown> {
+  /** @param value returns undefined where there is no such name */
+  #facts<T>(followed: Followed, value: () => T | undefined): Facts<T> {
     const { zookeeper, clock, maxStaleMs } = this.options;
     const { stale, ready } = followed;
-    if (!this.#read.has(followed)) return isAway(zookeeper.state) ? 'unknown' : ready;
-    return stale && clock.monotonic() - stale.since > maxStaleMs ? 'unknown' : value();
+    if (!this.#read.has(followed))
+      return isAway(zookeeper.state) ? UNKNOWN : { kind: 'pending', again: ready };
+    return stale && clock.monotonic() - stale.since > maxStaleMs ? UNKNOWN : factsOf(value());
   }
 
   #endpointsOf(instances: readonly ServiceInstance[]): readonly Endpoint[] {

@@ -3,11 +3,23 @@ import { type Answer, encode, type SrvAnswer } from 'dns-packet';
 import type { RandomSource } from '../../core/base/clock.js';
 import { MAX_PORT } from '../../core/base/ports.js';
 
-/**
- * What a view knows of a name: its facts, undefined where there is no such name, `unknown` while that cannot
- * be said. A promise is for facts that are being read: it resolves when the view should be asked again.
- */
-export type Known<T> = T | undefined | 'unknown' | Promise<unknown>;
+/** What a view knows of a name. */
+export type Facts<T> =
+  | { readonly kind: 'known'; readonly value: T }
+  /** There is no such name. */
+  | { readonly kind: 'absent' }
+  /** That cannot be said now. */
+  | { readonly kind: 'unknown' }
+  /** They are being read: ask again when the promise resolves. */
+  | { readonly kind: 'pending'; readonly again: Promise<unknown> };
+
+export const ABSENT = { kind: 'absent' } as const;
+export const UNKNOWN = { kind: 'unknown' } as const;
+
+/** @param value undefined where there is no such name */
+export function factsOf<T>(value: T | undefined): Facts<T> {
+  return value === undefined ? ABSENT : { kind: 'known', value };
+}
 
 /** Where something can be reached. */
 export interface Endpoint {
@@ -41,13 +53,13 @@ export interface ShardOwner extends Reachable {
 /** What answers are made of. It answers from memory, and its methods do not throw. */
 export interface DnsView {
   /** The instances of a service that are enabled and in service. @param name in lower case */
-  service(name: string): Known<readonly Endpoint[]>;
-  node(id: number): Known<Holder>;
+  service(name: string): Facts<readonly Endpoint[]>;
+  node(id: number): Facts<Holder>;
   /** The node id that a task holds, as far as that is known. */
   nodeIdOf(taskId: string): number | undefined;
-  shard(shard: number): Known<ShardOwner>;
-  /** The addresses of a host name; undefined where none are found. */
-  addressesOf(host: string): Known<readonly string[]>;
+  shard(shard: number): Facts<ShardOwner>;
+  /** The addresses of a host name; absent where none are found. */
+  addressesOf(host: string): Facts<readonly string[]>;
   /** How long changes may have gone unnoticed, in milliseconds; 0 while every change is seen. */
   readonly staleMs: number;
 }
@@ -83,7 +95,6 @@ interface Entry {
 /** How many addresses an answer has: one is enough for its reader, and a few spread the load. */
 const MAX_ADDRESSES = 8;
 const MAX_TEXT_BYTES = 255;
-const NONE: Lookup = { code: 'NOERROR', answers: [] };
 
 /**
  * The names below the domain. Those without a group have only names below them: to deny one would deny these
@@ -108,49 +119,49 @@ export function lookUp(question: { readonly name: string; readonly type: string 
   const isApex = lower === domain;
   if (!isApex && !lower.endsWith(below)) return { code: 'REFUSED', answers: [] };
   const entry = entryAt(isApex ? '' : lower.slice(0, -below.length), view);
-  const lookup = hasFacts(entry) ? recordsOf(entry, type, isApex, zone) : without(entry);
+  const lookup = entry.kind === 'known' ? recordsOf(entry.value, type, isApex, zone) : without(entry);
   const isNegative = lookup.answers.length === 0 && lookup.code !== 'SERVFAIL';
   return isNegative ? { ...lookup, authorities: [apexRecord('SOA', zone)] } : lookup;
 }
 
-function hasFacts<T extends object>(known: Known<T>): known is T {
-  return typeof known === 'object' && !(known instanceof Promise);
-}
-
 /** The answer without facts. */
-function without(found: Known<never>): Lookup {
-  if (found === undefined) return { code: 'NXDOMAIN', answers: [] };
-  return { code: 'SERVFAIL', answers: [], ...(found instanceof Promise && { again: found }) };
+function without(facts: Facts<never>): Lookup {
+  if (facts.kind === 'absent') return { code: 'NXDOMAIN', answers: [] };
+  return { code: 'SERVFAIL', answers: [], ...(facts.kind === 'pending' && { again: facts.again }) };
 }
 
-function entryAt(name: string, view: DnsView): Known<Entry> {
+function entryAt(name: string, view: DnsView): Facts<Entry> {
   const match = NAMES.exec(name);
-  if (match === null) return undefined;
+  if (match === null) return ABSENT;
   const { plain, service = plain, node, shard, hex } = match.groups as Partial<Record<string, string>>;
   if (service !== undefined) {
     const endpoints = view.service(service);
-    if (!hasFacts(endpoints)) return endpoints;
-    return endpoints.length === 0 ? undefined : { endpoints };
+    if (endpoints.kind !== 'known') return endpoints;
+    return endpoints.value.length === 0 ? ABSENT : factsOf({ endpoints: endpoints.value });
   }
   if (hex !== undefined) {
     const host = hex.length === 8 ? Buffer.from(hex, 'hex').join('.') : hex.replace(/.{4}(?=.)/g, '$&:');
-    return { endpoints: [{ host }] };
+    return factsOf({ endpoints: [{ host }] });
   }
   if (node !== undefined) {
     const holder = view.node(Number(node));
-    if (!hasFacts(holder)) return holder;
-    const { version, taskId } = holder;
-    return entryOf(holder, [`version=${version}`, ...(taskId === undefined ? [] : [`task=${taskId}`])]);
+    if (holder.kind !== 'known') return holder;
+    const { version, taskId } = holder.value;
+    return entryOf(holder.value, [`version=${version}`, ...(taskId === undefined ? [] : [`task=${taskId}`])]);
   }
-  if (shard === undefined) return { endpoints: [] };
+  if (shard === undefined) return factsOf({ endpoints: [] });
   const owner = view.shard(Number(shard));
-  if (!hasFacts(owner)) return owner;
-  const { token, nodeId } = owner;
-  return entryOf(owner, [`token=${token}`, `node=${nodeId}`], { nodeId, version: null });
+  if (owner.kind !== 'known') return owner;
+  const { token, nodeId } = owner.value;
+  return entryOf(owner.value, [`token=${token}`, `node=${nodeId}`], { nodeId, version: null });
 }
 
-function entryOf({ host, port }: Reachable, text: readonly string[], claim: Endpoint['claim'] = null): Entry {
-  return { endpoints: host === undefined ? [] : [{ host, port, claim }], text };
+function entryOf(
+  { host, port }: Reachable,
+  text: readonly string[],
+  claim: Endpoint['claim'] = null,
+): Facts<Entry> {
+  return factsOf({ endpoints: host === undefined ? [] : [{ host, port, claim }], text });
 }
 
 function recordsOf({ endpoints, text }: Entry, type: string, isApex: boolean, zone: Zone): Lookup {
@@ -184,11 +195,11 @@ function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA' | 'CN
   for (const host of hosts) {
     if (typeOf(host) !== undefined) return found(records('', hosts));
     const addresses = zone.view.addressesOf(host);
-    if (addresses === undefined) continue;
-    if (!hasFacts(addresses)) return without(addresses);
-    return found([{ type: 'CNAME', name: '', ttl, data: host }, ...records(host, addresses)]);
+    if (addresses.kind === 'absent') continue;
+    if (addresses.kind !== 'known') return without(addresses);
+    return found([{ type: 'CNAME', name: '', ttl, data: host }, ...records(host, addresses.value)]);
   }
-  return hosts.size === 0 ? NONE : without('unknown');
+  return hosts.size === 0 ? found([]) : without(UNKNOWN);
 }
 
 function serverRecords(endpoints: readonly Endpoint[], zone: Zone): Lookup {
@@ -210,10 +221,10 @@ function serverRecords(endpoints: readonly Endpoint[], zone: Zone): Lookup {
 /** The name of an address: that of its node, where the tree agrees, or one that says the address. */
 function ownNameOf({ host, claim, taskId }: Endpoint, type: 'A' | 'AAAA', { view }: Zone): string {
   const nodeId = claim?.nodeId ?? (taskId === undefined ? undefined : view.nodeIdOf(taskId));
-  const holder = nodeId === undefined ? undefined : view.node(nodeId);
-  const isHolder =
-    hasFacts(holder) && holder.host === host && [null, holder.version].includes(claim?.version ?? null);
-  if (isHolder) return `${nodeId}.node`;
+  const facts = nodeId === undefined ? ABSENT : view.node(nodeId);
+  const holder = facts.kind === 'known' ? facts.value : undefined;
+  if (holder?.host === host && [null, holder.version].includes(claim?.version ?? null))
+    return `${nodeId}.node`;
   // The end of a message with such a record is its address.
   const message = encode({ answers: [{ type, name: '.', data: host }] });
   return `${message.subarray(type === 'A' ? -4 : -16).toString('hex')}.addr`;

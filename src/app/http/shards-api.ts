@@ -1,4 +1,4 @@
-import { Hono } from 'hono';
+import { Hono, type HonoRequest } from 'hono';
 import type { Clock } from '../../core/base/clock.js';
 import type { WatchedNode } from '../../node/runtime/node-monitor.js';
 import { parseInteger } from '../../node/settings/values.js';
@@ -78,6 +78,9 @@ const ASKED_MS = 1_000;
 /** About how many bytes of events are sent at once. */
 const CHUNK = 16_384;
 
+const done = () => new Response(null, { status: 204, headers: PLAIN });
+const parseToken = (text = '') => parseInteger(text, 'token', 1, Number.MAX_SAFE_INTEGER);
+
 /**
  * The shards of this node, for the programs that run them: `/shards`, `/shards/events`, and the answers to
  * stops.
@@ -88,6 +91,11 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
   /** The last answered stop of each shard: until its deadline the answer may be repeated. */
   const answered = new Map<number, HeldShard>();
   let askedAt = Number.NEGATIVE_INFINITY;
+  const shardIn = (req: HonoRequest) => {
+    const { count, held } = shards.state();
+    const shard = parseInteger(req.param('shard') ?? '', 'the shard', 0, count - 1);
+    return { shard, work: held.get(shard) };
+  };
   // Reads, too: a program that asks is waited for, and one that follows is asked to stop shards.
   app.use('/shards/*', async ({ req }, next) => {
     await checkWrite(writes, req.raw);
@@ -103,11 +111,12 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
       const { count, epoch, held } = shards.state();
       // Compares clocks: a process that was paused past its deadline owns nothing.
       const valid = monitor.health().deadline === null ? [] : [...held.values()];
-      const isStopping = ({ deadline }: HeldShard) => deadline !== null;
-      const plain = ({ shard, token }: HeldShard) => ({ shard, token });
-      const owned = valid.filter((each) => !isStopping(each)).map(plain);
-      const stopping = valid.filter(isStopping).map(plain);
-      return Response.json({ count, epoch, owned, stopping }, { headers: PLAIN });
+      const shown = (isStopping: boolean) =>
+        valid
+          .filter(({ deadline }) => (deadline !== null) === isStopping)
+          .map(({ shard, token }) => ({ shard, token }));
+      const answer = { count, epoch, owned: shown(false), stopping: shown(true) };
+      return Response.json(answer, { headers: PLAIN });
     },
   });
   route(app, '/shards/events', {
@@ -120,46 +129,42 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
     POST: () => {
       askedAt = Number.NEGATIVE_INFINITY;
       shards.ended();
-      return new Response(null, { status: 204, headers: PLAIN });
+      return done();
     },
   });
   route(app, '/shards/:shard/stopped', {
     POST: ({ req }) => {
-      const { count, held } = shards.state();
-      const shard = parseInteger(req.param('shard') ?? '', 'the shard', 0, count - 1);
+      const { shard, work } = shardIn(req);
       const given = req.query('token');
-      const token =
-        given === undefined ? undefined : parseInteger(given, 'token', 1, Number.MAX_SAFE_INTEGER);
-      const asked = held.get(shard);
+      const token = given === undefined ? undefined : parseToken(given);
       // With its token an answer also counts to a stop that was withdrawn while no program followed.
-      if (asked === undefined || !(token === asked.token ? asked.moves : asked.deadline !== null))
+      if (work === undefined || !(token === work.token ? work.moves : work.deadline !== null))
         throw new HttpProblem('not-found', `shard ${shard} is not to be stopped here`);
       // The answer to an earlier stop that arrives late must not end a holding that runs.
-      if (token !== undefined && token !== asked.token)
+      if (token !== undefined && token !== work.token)
         throw new HttpProblem(
           'conflict',
-          `token: expected ${asked.token}, which shard ${shard} has now, got ${given}`,
+          `token: expected ${work.token}, which shard ${shard} has now, got ${given}`,
         );
       const before = answered.get(shard);
-      if (token === undefined && before?.token !== asked.token && (before?.deadline ?? 0) > clock.now())
+      if (token === undefined && before?.token !== work.token && (before?.deadline ?? 0) > clock.now())
         throw new HttpProblem(
           'conflict',
-          `token: expected ${asked.token}, got none, and this may answer an earlier stop of shard ${shard}`,
+          `token: expected ${work.token}, got none, and this may answer an earlier stop of shard ${shard}`,
         );
-      answered.set(shard, asked);
-      shards.stopped(shard, asked.token);
-      return new Response(null, { status: 204, headers: PLAIN });
+      answered.set(shard, work);
+      shards.stopped(shard, work.token);
+      return done();
     },
   });
   route(app, '/shards/:shard/failed', {
     POST: ({ req }) => {
-      const { count, held } = shards.state();
-      const shard = parseInteger(req.param('shard') ?? '', 'the shard', 0, count - 1);
-      const token = parseInteger(req.query('token') ?? '', 'token', 1, Number.MAX_SAFE_INTEGER);
-      if (held.get(shard)?.token !== token)
+      const { shard, work } = shardIn(req);
+      const token = parseToken(req.query('token'));
+      if (work?.token !== token)
         throw new HttpProblem('not-found', `shard ${shard} is not held here with token ${token}`);
       shards.failed(shard, token);
-      return new Response(null, { status: 204, headers: PLAIN });
+      return done();
     },
   });
   return app;

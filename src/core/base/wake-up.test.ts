@@ -5,7 +5,7 @@ import { WakeUp } from './wake-up.js';
 it('ends a wait, and only that one', async () => {
   const clock = new VirtualClock();
   const { wait, wake } = waiter(clock);
-  const both = wait().then(wait);
+  const both = wait().then(() => wait());
   wake();
   await inVirtualTime(clock, both);
   expect(clock.monotonic()).toBe(1_000);
@@ -16,8 +16,18 @@ it('is not missed while nobody waits', async () => {
   const { wait, wake } = waiter(clock);
   wake();
   wake();
-  await inVirtualTime(clock, wait());
+  await wait();
   expect(clock.monotonic()).toBe(0);
+  await inVirtualTime(clock, wait());
+  expect(clock.monotonic()).toBe(1_000);
+});
+
+it('does not wait without time, and counts as a wait', async () => {
+  const clock = new VirtualClock();
+  const { wait, wake } = waiter(clock);
+  wake();
+  await wait(0);
+  await wait(0);
   await inVirtualTime(clock, wait());
   expect(clock.monotonic()).toBe(1_000);
 });
@@ -32,5 +42,5 @@ it('rejects when its signal aborts', async () => {
 
 function waiter(clock: VirtualClock) {
   const wakeUp = new WakeUp();
-  return { wait: () => wakeUp.wait({ clock, timeoutMs: 1_000 }), wake: wakeUp.wake };
+  return { wait: (timeoutMs = 1_000) => wakeUp.wait({ clock, timeoutMs }), wake: wakeUp.wake };
 }

@@ -13,16 +13,17 @@ export class WakeUp {
   };
 
   /**
-   * Waits for `wake()`, and no longer than `timeoutMs`. One loop at a time waits.
+   * Waits for `wake()`, and no longer than `timeoutMs`: not at all if that is 0. One loop at a time waits.
    * @throws `signal.reason` once `signal` aborts
    */
   async wait(
     limit?: { readonly clock: Pick<Clock, 'sleep'>; readonly timeoutMs: number },
     signal?: AbortSignal,
   ): Promise<void> {
-    if (!this.#isDue) {
+    if (limit === undefined || limit.timeoutMs > 0) {
       const woken = new Promise<void>((resolve) => {
         this.#end = resolve;
+        if (this.#isDue) resolve();
       });
       await (limit ? withTimeout(limit.clock, limit.timeoutMs, woken, signal) : orAborted(woken, signal));
     }

@@ -13,11 +13,11 @@ import { leaseTiming } from '../../core/lease/model/lease-timing.js';
 import { type LeaseReading, readingOf } from '../../core/lease/operate/inspect.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { Interval } from '../../core/store/lease-store.js';
-import type { Member } from './shard-map.js';
+import type { MapMember } from './shard-map.js';
 
-/** The most leases that one look reads, and how many at a time. */
+/** The most leases that one search reads, and how many at a time. */
 const MAX_READS = 100;
-/** How many members a look reads although their leases are renewed. */
+/** How many members a search reads although their leases are renewed. */
 const DRAWN = 2;
 /** Of a renewal period: a held lease that is older than that has probably lost its holder. */
 const OVERDUE = 1.5;
@@ -26,7 +26,7 @@ const OVERDUE = 1.5;
  * T6: whether a GET of its node id's lease object proves that a tenure is over. When it was read does not
  * matter, since what is over stays so (rule 3).
  */
-export function isOver({ version }: Member, lease: LeaseState, age: Interval, graceMs: number): boolean {
+export function isOver({ version }: MapMember, lease: LeaseState, age: Interval, graceMs: number): boolean {
   if (lease.kind === 'vacant' || lease.version < version) return false;
   if (lease.kind === 'held' && lease.version > version) return true;
   const state = lease.kind === 'retired' ? ({ ...lease, kind: 'released' } as const) : lease;
@@ -57,22 +57,14 @@ export function readLeases(
   return concurrently(ids, REQUESTS_AT_ONCE, read, signal);
 }
 
-/** What a look needs to know. */
-export interface Look {
+interface MemberSearch {
   readonly session: StoreSession;
   readonly random: RandomSource;
   readonly config: ClusterConfig;
   /** The members of the map. */
-  readonly members: readonly Member[];
-  readonly me: Member;
+  readonly members: readonly MapMember[];
+  readonly me: MapMember;
   readonly signal: AbortSignal;
-}
-
-/** What a look has found. */
-export interface Found {
-  readonly members: Member[];
-  /** In how many milliseconds a lease can be proven over that is overdue now; infinity where none is. */
-  readonly dueMs: number;
 }
 
 /**
@@ -80,9 +72,10 @@ export interface Found {
  * joins, all others that take part. One LIST, and a GET of each member whose lease is overdue or gone, and of
  * two drawn at random: the holder of their node ids may be another one, which does not take part.
  *
+ * @returns also in how many milliseconds a lease can be proven over that is overdue now; infinity where none is
  * @throws {StoreError}
  */
-export async function findMembers({ session, random, config, members, me, signal }: Look): Promise<Found> {
+export async function findMembers({ session, random, config, members, me, signal }: MemberSearch) {
   const { objects } = await session.list({ signal, timeoutMs: UNHURRIED_LISTING_MS });
   const { durationMs, graceMs } = config;
   const { timeStepMs } = session.store;

@@ -4,7 +4,7 @@ import type { StartShard } from './holding.js';
 import { Holdings } from './holdings.js';
 
 const me = { id: 0, version: 1 };
-const map = { epoch: 2, members: [me], shards: [{ owner: me, since: 2, next: undefined }] };
+const map = { epoch: 2, members: [me], shards: [{ owner: me, token: 2, next: undefined }] };
 
 function holdingsOf(lease: { isValid: () => boolean }, start: StartShard) {
   return new Holdings({
@@ -43,7 +43,7 @@ describe('what a tenure runs', () => {
     const other = { id: 1, version: 1 };
     const many = (next?: typeof other) => ({
       ...{ epoch: 2, members: [me, other] },
-      shards: Array.from({ length: 600 }, () => ({ owner: me, since: 2, next })),
+      shards: Array.from({ length: 600 }, () => ({ owner: me, token: 2, next })),
     });
     for (const begun of [256, 512, 600]) {
       holdings.follow(many(), me);

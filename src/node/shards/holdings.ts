@@ -3,7 +3,7 @@ import type { RandomSource } from '../../core/base/clock.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { Holding, type HoldingOptions } from './holding.js';
 import type { OwnedShard } from './owned-shards.js';
-import { MAX_FAILED, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
+import { MAX_FAILED, type MapMember, ownedBy, SHARDS_KEY, type ShardMap } from './shard-map.js';
 import { StartLimit } from './start-limit.js';
 
 /** How long a shard waits at most after its failed starts in a row, in renewal periods. */
@@ -12,7 +12,7 @@ const AT_MOST = { next: () => 1 };
 /** For how many renewal periods a shard has to run before its failed starts are forgotten. */
 const PROVEN = 3;
 
-export interface HoldingsOptions extends HoldingOptions {
+interface HoldingsOptions extends HoldingOptions {
   readonly lease: Pick<Lease, 'isValid'>;
   readonly random: RandomSource;
   /** How far apart owners stop what is to move, in milliseconds for each owner (T9). */
@@ -78,17 +78,17 @@ export class Holdings {
   }
 
   /** Starts and stops what an epoch says. */
-  follow(map: ShardMap, me: Member | undefined): void {
+  follow(map: ShardMap, me: MapMember | undefined): void {
     for (const holding of this.#all.values()) {
-      const { owner, since } = map.shards[holding.shard] ?? {};
-      const isMine = me !== undefined && owner === me && since === holding.token;
+      const { owner, token } = map.shards[holding.shard] ?? {};
+      const isMine = me !== undefined && owner === me && token === holding.token;
       if (!isMine && !holding.isAborted) this.#takenAway(holding);
     }
-    const owned = [...map.shards.entries()].filter(([, { owner }]) => me !== undefined && owner === me);
+    const owned = ownedBy(map, me);
     const before = this.#all.size;
-    this.beginsMore = owned.some(([shard, { since, failed }]) => {
+    this.beginsMore = owned.some(([shard, { token, failed }]) => {
       if (this.#all.size - before >= AT_ONCE) return true;
-      this.#begin(shard, since, failed);
+      this.#begin(shard, token, failed);
       return false;
     });
     const moving = owned.flatMap(([shard, { next }]) => (next && this.#all.get(shard)) || []);
@@ -100,17 +100,17 @@ export class Holdings {
   }
 
   /** T5: the shards of this tenure that have ended here. They do not begin again under their tokens. */
-  given({ shards, members, limits }: ShardMap, me: Member | undefined): ReadonlySet<number> {
+  given(map: ShardMap, me: MapMember | undefined): ReadonlySet<number> {
     const now = this.options.clock.monotonic();
     const [given, ready] = [new Set<number>(), new Set<number>()];
-    const hasOthers = members.some((member) => member !== me && !limits?.has(member));
-    for (const [shard, { owner, since, next }] of me === undefined ? [] : shards.entries()) {
-      if (owner !== me || this.#all.has(shard)) continue;
-      if (this.isLeaving) this.#givenUp.set(shard, since);
-      if (this.#givenUp.get(shard) !== since) continue;
+    const hasOthers = map.members.some((member) => member !== me && !map.limits?.has(member));
+    for (const [shard, { token, next }] of ownedBy(map, me)) {
+      if (this.#all.has(shard)) continue;
+      if (this.isLeaving) this.#givenUp.set(shard, token);
+      if (this.#givenUp.get(shard) !== token) continue;
       const last = this.#failed.get(shard);
       const isWanted = next !== undefined || (hasOthers && last?.isOnlyHere === true);
-      const waits = last?.token === since && !isWanted && !this.isLeaving;
+      const waits = last?.token === token && !isWanted && !this.isLeaving;
       if (!waits || now >= last.to) given.add(shard);
       else if (now >= last.from) ready.add(shard);
     }
@@ -119,13 +119,12 @@ export class Holdings {
   }
 
   /** T9: the failed starts in a row of the shards of this tenure, where the map says otherwise. */
-  failed({ shards }: ShardMap, me: Member | undefined): ReadonlyMap<number, number> {
+  failed(map: ShardMap, me: MapMember | undefined): ReadonlyMap<number, number> {
     const changed = new Map<number, number>();
-    for (const [shard, { owner, since, failed = 0 }] of me === undefined ? [] : shards.entries()) {
-      if (owner !== me) continue;
+    for (const [shard, { token, failed = 0 }] of ownedBy(map, me)) {
       const last = this.#failed.get(shard);
       const runsWell = failed > 0 && this.#hasRunFor(PROVEN, this.#all.get(shard));
-      const count = last?.token === since ? last.count : runsWell ? 0 : failed;
+      const count = last?.token === token ? last.count : runsWell ? 0 : failed;
       if (count !== failed) changed.set(shard, count);
     }
     return changed;

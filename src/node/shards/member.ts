@@ -2,6 +2,7 @@ import { onAbort, withTimeout } from '../../core/base/abort.js';
 import { type Backoff, backoffMs } from '../../core/base/backoff.js';
 import { NodeLeaseError } from '../../core/base/errors.js';
 import { notify } from '../../core/base/listeners.js';
+import { WakeUp } from '../../core/base/wake-up.js';
 import { Overtaken } from '../../core/lease/hold/holder.js';
 import type { LeaseHome } from '../../core/lease/hold/lease-home.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
@@ -15,7 +16,7 @@ import { Holdings } from './holdings.js';
 import type { OwnedShard, OwnedShards, OwnShardsOptions } from './owned-shards.js';
 import { plan } from './plan.js';
 import { shardCounts } from './read-shards.js';
-import { encodeMap, floorOf, type Member, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
+import { encodeMap, floorOf, type MapMember, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';
 
 /** The pauses between attempts to hand on, in milliseconds (T5). */
@@ -56,7 +57,7 @@ export class ShardMember implements OwnedShards {
   #lookAt = Number.POSITIVE_INFINITY;
   #leaving: Promise<boolean> | undefined;
   #handedOn: () => void = () => undefined;
-  #wake: () => void = () => undefined;
+  readonly #wakeUp = new WakeUp();
   #isWatching = false;
 
   constructor(private readonly options: ShardMemberOptions) {
@@ -67,10 +68,13 @@ export class ShardMember implements OwnedShards {
     this.#renewEveryMs = leaseTiming(config.durationMs).renewEveryMs;
     this.#emit = (event) => onEvent && notify(onEvent, event);
     this.#holdings = new Holdings({
-      ...{ ...options, ...home, emit: this.#emit, renewEveryMs: this.#renewEveryMs },
+      ...options,
+      ...home,
+      emit: this.#emit,
+      renewEveryMs: this.#renewEveryMs,
       running: new Uint8Array(count),
       staggerMs: session.store.minWriteIntervalMs ?? STAGGER_MS,
-      onDue: () => this.#wake(),
+      onDue: this.#wakeUp.wake,
     });
     const figures = () => ({
       owned: this.owned.length,
@@ -127,7 +131,7 @@ export class ShardMember implements OwnedShards {
     await this.#holdings.stop();
     // Without the mark, no repair waits for this tenure (T10, 7).
     if (this.#holdings.areIdle) void home.mark({});
-    this.#wake();
+    this.#wakeUp.wake();
     await withTimeout(home.clock, LEAVE_TIMEOUT_MS, handedOn, signal).catch(() => undefined);
     return this.#holdings.areIdle;
   }
@@ -135,17 +139,11 @@ export class ShardMember implements OwnedShards {
   /** Continues after it has left: another task may take in a tenure whose leaving it has not seen. */
   async #run(): Promise<void> {
     const { home, signal } = this.options;
-    const nextWake = () =>
-      new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    let woken = nextWake();
     // Tasks that start together do not all join: one takes in all that it sees.
     let pauseMs = (home.random.next() * this.#renewEveryMs) / 2;
     for (let failures = 0; !signal.aborted; pauseMs = this.#pauseMs(failures)) {
       try {
-        if (pauseMs > 0) await withTimeout(home.clock, pauseMs, woken, signal);
-        woken = nextWake();
+        await this.#wakeUp.wait({ clock: home.clock, timeoutMs: pauseMs }, signal);
         this.#watch();
         await this.#round();
         failures = 0;
@@ -181,7 +179,9 @@ export class ShardMember implements OwnedShards {
       ? await findMembers({ session, config, me, signal, random: home.random, members: staying })
       : { members: staying, dueMs: Number.POSITIVE_INFINITY };
     const next = plan(map, {
-      ...{ ...due, members, leaver: this.#leaving && me },
+      ...due,
+      members,
+      leaver: this.#leaving && me,
       settled: looks && object.age.min > config.durationMs,
     });
     if (next !== undefined) {
@@ -239,7 +239,7 @@ export class ShardMember implements OwnedShards {
   }
 
   /** This tenure in the map that it follows. */
-  get #me(): Member | undefined {
+  get #me(): MapMember | undefined {
     const { id, version } = this.options.lease;
     return this.#map.members.find((member) => member.id === id && member.version === version);
   }
@@ -289,7 +289,7 @@ export class ShardMember implements OwnedShards {
     const changed = session.store.changed(signal, ({ key }) => key === SHARDS_KEY);
     changed.then(() => {
       end();
-      this.#wake();
+      this.#wakeUp.wake();
     }, end);
   }
 }

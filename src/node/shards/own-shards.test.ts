@@ -173,7 +173,7 @@ describe('shards', () => {
     ['is garbage', () => '{"epoch":'],
     [
       'goes back',
-      (body) => body.replace(/"epoch":\d+/, '"epoch":1').replace(/"since":\[[^\]]*]/, '"since":[1,1,1,1]'),
+      (body) => body.replace(/"epoch":\d+/, '"epoch":1').replace(/"token":\[[^\]]*]/, '"token":[1,1,1,1]'),
     ],
   ])('run on when the map %s, and nothing else begins or moves, until it is back', async (_, damaged) => {
     const fleet = shardFleet({ count: 4 });
@@ -203,7 +203,7 @@ describe('shards', () => {
     const fleet = shardFleet({ count: 4 });
     const shards = { count: 4, series: 1, created: true };
     fleet.bucket.create('cluster.json', encodeCluster({ ...newCluster({ nodes: 4 }), shards }), {});
-    const none = Array.from({ length: 4 }, () => ({ owner: undefined, since: 0, next: undefined }));
+    const none = Array.from({ length: 4 }, () => ({ owner: undefined, token: 0, next: undefined }));
     fleet.bucket.create(SHARDS_KEY, encodeMap({ epoch: 1, members: [], shards: none }), {});
     const { events } = await fleet.task();
     await fleet.clock.advance(40_000);

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../test/support/virtual-clock.js';
 import { plan } from './plan.js';
-import { encodeMap, type Member, type ShardMap } from './shard-map.js';
+import { encodeMap, type MapMember, type ShardMap } from './shard-map.js';
 
-const member = (id: number, version = 1): Member => ({ id, version });
+const member = (id: number, version = 1): MapMember => ({ id, version });
 const members = (count: number) => Array.from({ length: count }, (_, id) => member(id));
 const empty = (count: number): ShardMap => ({
   epoch: 1,
   members: [],
-  shards: Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined })),
+  shards: Array.from({ length: count }, () => ({ owner: undefined, token: 0, next: undefined })),
 });
 const planned = (...args: Parameters<typeof plan>) => {
   const next = plan(...args);
@@ -30,7 +30,7 @@ describe('the plan', () => {
     const map = planned(empty(10), { members: members(3) });
     expect(loads(map)).toEqual([4, 3, 3]);
     expect(map.epoch).toBe(2);
-    expect(map.shards.every(({ since, next }) => since === 2 && next === undefined)).toBe(true);
+    expect(map.shards.every(({ token, next }) => token === 2 && next === undefined)).toBe(true);
   });
 
   it('changes nothing where nothing is to do', () => {
@@ -44,8 +44,8 @@ describe('the plan', () => {
     const joined = planned(map, { members: [...map.members, member(9)] });
     expect(joined.shards.every(({ owner, next }) => owner !== undefined && next === undefined)).toBe(true);
     const wished = planned(joined, { members: joined.members, settled: true });
-    expect(wished.shards.map(({ owner, since }) => ({ owner, since }))).toEqual(
-      joined.shards.map(({ owner, since }) => ({ owner, since })),
+    expect(wished.shards.map(({ owner, token }) => ({ owner, token }))).toEqual(
+      joined.shards.map(({ owner, token }) => ({ owner, token })),
     );
     expect(wished.shards.filter(({ next }) => next !== undefined)).toHaveLength(12);
     expect(loads(wished)).toEqual([13, 13, 13, 13, 12]);
@@ -54,23 +54,23 @@ describe('the plan', () => {
   it('gives the shards of a tenure that is over to the next tenure of its node id, with new tokens', () => {
     const map = planned(empty(12), { members: members(3) });
     const again = planned(map, { members: [...map.members.slice(1), member(0, 2)] });
-    for (const [at, { owner, since }] of again.shards.entries()) {
+    for (const [at, { owner, token }] of again.shards.entries()) {
       const before = map.shards[at];
-      if (before?.owner?.id !== 0) expect({ owner, since }).toEqual({ owner: before?.owner, since: 2 });
-      else expect({ owner, since }).toEqual({ owner: member(0, 2), since: 3 });
+      if (before?.owner?.id !== 0) expect({ owner, token }).toEqual({ owner: before?.owner, token: 2 });
+      else expect({ owner, token }).toEqual({ owner: member(0, 2), token: 3 });
     }
   });
 
   it('moves what a leaver hands on, to `next` where that is a member, and leaves it what it still runs', () => {
     const map = planned(empty(6), { members: members(3) });
-    const [a, b, c] = map.members as [Member, Member, Member];
+    const [a, b, c] = map.members as [MapMember, MapMember, MapMember];
     const wish = {
       ...map,
       shards: map.shards.map((shard, at) => (at === 0 ? { ...shard, next: c } : shard)),
     };
     const mine = map.shards.flatMap(({ owner }, at) => (owner === a ? [at] : []));
     const half = planned(wish, { members: map.members, given: new Set([mine[0] as number]), leaver: a });
-    expect(half.shards[0]).toEqual({ owner: c, since: 3, next: undefined });
+    expect(half.shards[0]).toEqual({ owner: c, token: 3, next: undefined });
     expect(half.shards[mine[1] as number]).toEqual(map.shards[mine[1] as number]);
     const rest = planned(half, { members: [b, c], given: new Set([mine[1] as number]) });
     expect(loads(rest)).toEqual([3, 3]);
@@ -85,7 +85,7 @@ describe('the plan', () => {
     const without = planned(wished, { members: map.members });
     expect(without.shards.every(({ next }) => next === undefined)).toBe(true);
     const none = planned(map, { members: [] });
-    expect(none.shards.every(({ owner, since }) => owner === undefined && since === 3)).toBe(true);
+    expect(none.shards.every(({ owner, token }) => owner === undefined && token === 3)).toBe(true);
   });
 
   it('turns a move round that is no longer wanted', () => {
@@ -116,7 +116,7 @@ describe('the plan', () => {
       const isLeft = change.shards.every((shard, at) => {
         const before = map.shards[at];
         if (before?.owner && stay.includes(before.owner)) return shard.owner === before.owner;
-        return all.length === 0 || shard.since === change.epoch;
+        return all.length === 0 || shard.token === change.epoch;
       });
       expect({ step, isSame, isLeft }).toEqual({ step, isSame: true, isLeft: true });
       if (all.length > 0) {
@@ -143,22 +143,22 @@ describe('the plan after failed starts (T9)', () => {
   });
 
   it('gives a shard to another member, also if its owner has the fewest, and to the owner again where it is alone', () => {
-    const [a, b] = members(2) as [Member, Member];
+    const [a, b] = members(2) as [MapMember, MapMember];
     const alone = planned(empty(6), { members: [a] });
     const joined = planned(alone, { members: [a, b] });
     const map = { ...joined, shards: joined.shards.map((shard) => ({ ...shard, owner: b })) };
-    const few = { ...map, shards: map.shards.with(0, { owner: a, since: 2, next: undefined }) };
+    const few = { ...map, shards: map.shards.with(0, { owner: a, token: 2, next: undefined }) };
     expect(planned(few, failing(few, 0)).shards[0]).toEqual({
       owner: b,
-      since: 4,
+      token: 4,
       next: undefined,
       failed: 1,
     });
-    expect(planned(alone, failing(alone, 0, 3)).shards[0]).toMatchObject({ owner: a, since: 3, failed: 3 });
+    expect(planned(alone, failing(alone, 0, 3)).shards[0]).toMatchObject({ owner: a, token: 3, failed: 3 });
   });
 
   it('gives nothing to a member at its limit while another one has room, and keeps a failing shard where none has', () => {
-    const [a, b, c] = members(3) as [Member, Member, Member];
+    const [a, b, c] = members(3) as [MapMember, MapMember, MapMember];
     const map = planned(empty(6), { members: [a, b, c] });
     const limits = new Map([[c, 2]]);
     const after = planned(map, { members: [a, c], limits });
@@ -167,14 +167,14 @@ describe('the plan after failed starts (T9)', () => {
     const full = { ...map, limits: new Map([a, b, c].map((one) => [one, 2])) };
     expect(planned(full, failing(full, 3)).shards[3]).toMatchObject({
       owner: map.shards[3]?.owner,
-      since: 3,
+      token: 3,
     });
     // A shard that works is not left without an owner.
     expect(loads(planned(full, { members: [a, b] }))).toEqual([3, 3]);
   });
 
   it('moves no shard to a member at its limit, what does not start there away from it, and the rest in fair shares', () => {
-    const [a, b, c] = members(3) as [Member, Member, Member];
+    const [a, b, c] = members(3) as [MapMember, MapMember, MapMember];
     const limits = new Map([[a, 1]]);
     const map = planned(empty(12), { members: [a] });
     const shards = map.shards.map((shard, at) => (at === 7 ? shard : { ...shard, failed: 1 }));

@@ -1,9 +1,9 @@
-import type { Limits, Member, Shard, ShardMap } from './shard-map.js';
+import type { Limits, MapMember, Shard, ShardMap } from './shard-map.js';
 
 /** What a write of the map is for. */
-export interface Change {
+interface Change {
   /** The members from now on. The tenures of all others are over (T6). */
-  readonly members: readonly Member[];
+  readonly members: readonly MapMember[];
   /** The shards that their owner has stopped and hands on (T5). @default none */
   readonly given?: ReadonlySet<number>;
   /** How many starts in a row have failed, of the shards of which the map says otherwise. @default none */
@@ -11,14 +11,14 @@ export interface Change {
   /** @default those of the map */
   readonly limits?: Limits;
   /** A member that gets nothing more. */
-  readonly leaver?: Member | undefined;
+  readonly leaver?: MapMember | undefined;
   /** Whether shards may move between members (T9). @default false */
   readonly settled?: boolean;
 }
 
 /** A member, how many shards it has or is to get, and how many it should have, and takes at most. */
 interface Load {
-  readonly member: Member;
+  readonly member: MapMember;
   readonly limit: number;
   held: number;
   share: number;
@@ -43,7 +43,7 @@ export function plan(
   const loads = takers.map(
     (member): Load => ({ member, limit: limits?.get(member) ?? count, held: 0, share: 0 }),
   );
-  const loadOf = new Map<Member | undefined, Load>(loads.map((load) => [load.member, load]));
+  const loadOf = new Map<MapMember | undefined, Load>(loads.map((load) => [load.member, load]));
   const present = new Set(members);
   const ownerOf = ({ owner }: Shard, at: number) =>
     owner !== undefined && present.has(owner) && !given?.has(at) ? owner : undefined;
@@ -60,7 +60,7 @@ export function plan(
     if (load) load.held += 1;
     const known = failed?.has(at) ? { ...shard, failed: failed.get(at) || undefined } : shard;
     if (owner !== undefined) return next === shard.next ? known : { ...known, next };
-    return shard.owner === next ? known : { ...known, owner: next, since: epoch, next: undefined };
+    return shard.owner === next ? known : { ...known, owner: next, token: epoch, next: undefined };
   });
   const most = Math.ceil(count / loads.length);
   for (const [at, shard] of shards.entries()) {
@@ -71,7 +71,7 @@ export function plan(
     const load = (former && !given?.has(at) ? loads.find(again) : undefined) ?? taker(loads, giver, count);
     if (load === undefined) continue;
     load.held += 1;
-    shards[at] = { ...shard, owner: load.member, since: epoch, next: undefined };
+    shards[at] = { ...shard, owner: load.member, token: epoch, next: undefined };
   }
   if (settled) balance(shards, loads, loadOf);
   const own = new Map([...(limits ?? [])].filter(([member]) => present.has(member)));
@@ -101,7 +101,7 @@ function taker(loads: readonly Load[], giver: Load | undefined, count: number): 
 function balance(
   shards: Shard[],
   loads: readonly Load[],
-  loadOf: ReadonlyMap<Member | undefined, Load>,
+  loadOf: ReadonlyMap<MapMember | undefined, Load>,
 ): void {
   // What members at their limits do not take is for the others. The larger shares are for those that have
   // most: so the fewest shards move.

@@ -3,7 +3,7 @@ import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { SessionCall, StoreSession } from '../../core/lease/session/store-session.js';
 import type { StoredObject } from '../../core/store/lease-store.js';
 import type { ShardsReport } from '../wire/cluster-snapshot.js';
-import { floorOf, type Member, ownerless, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
+import { floorOf, type MapMember, ownerless, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
 
 /** The map of a cluster with shards, as its operators see it. */
 export interface ShardsReading {
@@ -51,11 +51,13 @@ export async function shardsReport(
   const found = await readShards(session, config, checked({ signal }));
   if (found === undefined) return undefined;
   const { map, problem = null } = found;
-  const index = new Map<Member | undefined, number>(map.members.map((member, at) => [member, at]));
-  const at = (member: Member | undefined) => index.get(member) ?? -1;
+  const index = new Map<MapMember | undefined, number>(map.members.map((member, at) => [member, at]));
+  const at = (member: MapMember | undefined) => index.get(member) ?? -1;
   return {
-    ...{ epoch: map.epoch, problem, members: map.members },
-    shards: map.shards.map(({ owner, since, next }) => [at(owner), since, at(next)]),
+    epoch: map.epoch,
+    problem,
+    members: map.members,
+    shards: map.shards.map(({ owner, token, next }) => [at(owner), token, at(next)]),
     failed: [...map.shards.entries()].flatMap(([shard, { failed }]) => (failed ? [[shard, failed]] : [])),
     limits: [...(map.limits ?? [])].map(([member, limit]) => [at(member), limit]),
   };

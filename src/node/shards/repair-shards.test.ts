@@ -64,7 +64,7 @@ describe('the repair of a map of shards (T10)', () => {
       'after',
       (body) => {
         const { epoch, ...map } = decodeMap(body);
-        const shards = map.shards.map((shard) => ({ ...shard, since: 1 }));
+        const shards = map.shards.map((shard) => ({ ...shard, token: 1 }));
         return encodeMap({ ...map, shards, epoch: epoch - 1 });
       },
     ],

@@ -9,7 +9,7 @@ import { isOver, readLeases, type ShownLease } from './find-members.js';
 import { readShards } from './read-shards.js';
 import { encodeMap, floorOf, ownerless, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
 
-export interface RepairShardsOptions {
+interface RepairShardsOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -18,7 +18,7 @@ export interface RepairShardsOptions {
 }
 
 /** What {@link repairShards} has mended. */
-export interface ShardsRepair {
+interface ShardsRepair {
   readonly problem: string;
   /** The first epoch of the mended map. */
   readonly epoch: number;

@@ -5,27 +5,27 @@ import { StoreSession } from '../../core/lease/session/store-session.js';
 import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../core/store/memory/memory-lease-store.js';
 import { plan } from './plan.js';
-import { decodeMap, encodeMap, ensureMap, type Member, SHARDS_KEY, type ShardMap } from './shard-map.js';
+import { decodeMap, encodeMap, ensureMap, type MapMember, SHARDS_KEY, type ShardMap } from './shard-map.js';
 
 const BODY =
-  '{"epoch":41,"count":4,"members":[[3,17,"10.0.0.7:8080"],[5,2]],"owner":[0,0,1,-1],"since":[12,12,41,0],"next":{"1":1}}';
+  '{"epoch":41,"count":4,"members":[[3,17,"10.0.0.7:8080"],[5,2]],"owner":[0,0,1,-1],"token":[12,12,41,0],"next":{"1":1}}';
 
 const empty = (count: number) =>
-  Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
+  Array.from({ length: count }, () => ({ owner: undefined, token: 0, next: undefined }));
 
 describe('the map of shards', () => {
   it('is read as it is written', () => {
     const map = decodeMap(BODY);
-    const [a, b] = map.members as [Member, Member];
+    const [a, b] = map.members as [MapMember, MapMember];
     expect([a, b]).toEqual([
       { id: 3, version: 17, address: '10.0.0.7:8080' },
       { id: 5, version: 2 },
     ]);
     expect(map.shards).toEqual([
-      { owner: a, since: 12 },
-      { owner: a, since: 12, next: b },
-      { owner: b, since: 41 },
-      { owner: undefined, since: 0 },
+      { owner: a, token: 12 },
+      { owner: a, token: 12, next: b },
+      { owner: b, token: 41 },
+      { owner: undefined, token: 0 },
     ]);
     expect(encodeMap(map)).toBe(BODY);
   });
@@ -50,7 +50,7 @@ describe('the map of shards', () => {
 
   it('takes a move to the owner for none', () => {
     const map = decodeMap(BODY.replace('{"1":1}', '{"1":0}'));
-    expect(map.shards[1]).toEqual({ owner: map.members[0], since: 12 });
+    expect(map.shards[1]).toEqual({ owner: map.members[0], token: 12 });
   });
 
   it.each([
@@ -85,7 +85,7 @@ describe('the map of shards', () => {
     const map = decodeMap(BODY);
     const [epoch, shards] = [
       2 ** 33 + map.epoch,
-      map.shards.map((each) => ({ ...each, since: each.since && 2 ** 33 + each.since })),
+      map.shards.map((each) => ({ ...each, token: each.token && 2 ** 33 + each.token })),
     ];
     const body = encodeMap({ ...map, epoch, shards });
     expect(body).toBe(BODY.replace('"epoch":41', `"epoch":${epoch}`));
@@ -98,7 +98,7 @@ describe('the map of shards', () => {
   ])(
     'stays below 64 KB with 4,096 shards on 100 members, also while nearly all move or fail%s',
     (_, series) => {
-      const shards = Array.from({ length: 4_096 }, () => ({ owner: undefined, since: 0, next: undefined }));
+      const shards = Array.from({ length: 4_096 }, () => ({ owner: undefined, token: 0, next: undefined }));
       const members = Array.from({ length: 100 }, (_, id) => ({
         id: 65_000 + id,
         version: 1_234,

@@ -14,7 +14,7 @@ const PATIENT_ATTEMPTS = 8;
 export const SHARDS_KEY = 'shards.json';
 
 /** A tenure that takes part in the ownership of shards. */
-export interface Member {
+export interface MapMember {
   readonly id: number;
   readonly version: number;
   readonly address?: string | undefined;
@@ -26,11 +26,11 @@ export const MAX_FAILED = 9;
 /** What the map says of one shard (T3). Owner and next are members of the map. */
 export interface Shard {
   /** The tenure that may run it; undefined for none. */
-  readonly owner: Member | undefined;
-  /** The epoch of the write that made it the owner: the token. 0 for a shard that never had one. */
-  readonly since: number;
+  readonly owner: MapMember | undefined;
+  /** The epoch of the write that made it the owner; 0 for a shard that never had one. */
+  readonly token: number;
   /** The tenure to hand it on to: a wish. */
-  readonly next: Member | undefined;
+  readonly next: MapMember | undefined;
   /** How many starts in a row have failed, up to {@link MAX_FAILED} (T9). @default 0 */
   readonly failed?: number | undefined;
 }
@@ -40,12 +40,13 @@ export interface Shard {
  *
  * ```json
  * {"epoch":41, "count":4, "members":[[3,17,"10.0.0.7:8080"],[5,2]],
- *  "owner":[0,0,1,-1], "since":[12,12,41,0], "next":{"1":1}}
+ *  "owner":[0,0,1,-1], "token":[12,12,41,0], "next":{"1":1}}
  * ```
  *
  * A member is its node id, its version, and its address if it has one. `owner` has an index of `members` for
- * each shard, or -1. `since` has its token, less the epochs of earlier series (T10), or 0. `next` has an index
- * for the shards that are to move. If these are more than a third, it is a list like `owner`, which is shorter.
+ * each shard, or -1. `token` is written less the epochs of earlier series (T10). `next` has an index for the
+ * shards that are to move. If these are more than a third, it is a list like `owner`: the shorter one keeps a
+ * map of {@link MAX_SHARDS} shards within a record of a `file:` store, 64 KiB.
  *
  * After failed starts there are `"failed":{"2":1}`, how many in a row by shard, written like `next`; and
  * `"limit":{"0":2}`, by index of `members` the most shards that the member takes (T9).
@@ -54,17 +55,22 @@ export interface ShardMap {
   readonly epoch: number;
   /** During a repair: no shard has an owner, or gets one (T10). */
   readonly frozen?: boolean;
-  readonly members: readonly Member[];
+  readonly members: readonly MapMember[];
   readonly shards: readonly Shard[];
   /** The most shards that a member takes. Members without a limit are left out (T9). @default none */
   readonly limits?: Limits | undefined;
 }
 
-export type Limits = ReadonlyMap<Member, number>;
+export type Limits = ReadonlyMap<MapMember, number>;
+
+/** The shards of a member, with their numbers; none without one. */
+export function ownedBy({ shards }: ShardMap, member: MapMember | undefined): [number, Shard][] {
+  return member === undefined ? [] : [...shards.entries()].filter(([, { owner }]) => owner === member);
+}
 
 /** The body of the map. */
 export function encodeMap({ epoch, frozen, members, shards, limits }: ShardMap): string {
-  const index = new Map<Member | undefined, number>(members.map((member, at) => [member, at]));
+  const index = new Map<MapMember | undefined, number>(members.map((member, at) => [member, at]));
   const failed = shards.map((shard) => shard.failed ?? 0);
   return JSON.stringify({
     epoch,
@@ -72,7 +78,7 @@ export function encodeMap({ epoch, frozen, members, shards, limits }: ShardMap):
     count: shards.length,
     members: members.map(({ id, version, address }) => [id, version, ...(address ? [address] : [])]),
     owner: shards.map(({ owner }) => index.get(owner) ?? -1),
-    since: shards.map(({ since }) => since && since - earlierEpochs(epoch)),
+    token: shards.map(({ token }) => token && token - earlierEpochs(epoch)),
     next: shortest(
       shards.map(({ next }) => (next && index.get(next)) ?? -1),
       -1,
@@ -109,17 +115,21 @@ function decoded(body: string): ShardMap {
     unusable('members');
   const frozen = fields.frozen === true;
   if (frozen && members.length > 0) unusable('frozen');
-  const [owner, since] = [readList(fields, 'owner', count), readList(fields, 'since', count)];
+  const [owner, tokens] = [readList(fields, 'owner', count), readList(fields, 'token', count)];
   const next = readSome(fields, 'next', count);
   const failed = readSome(fields, 'failed', count);
   const limit = readSome(fields, 'limit', members.length);
   const memberOf = (list: Fields, shard: number) =>
     members[readInteger(list, String(shard), -1, members.length - 1)];
-  const tokenOf = (since: number) => since && earlierEpochs(epoch) + since;
+  const earlier = earlierEpochs(epoch);
+  const tokenOf = (shard: number) => {
+    const token = readInteger(tokens, String(shard), 0, epoch - earlier);
+    return token && earlier + token;
+  };
   const nextOf = (shard: number) => (shard in next ? memberOf(next, shard) : undefined);
   const shards = Array.from({ length: count }, (_, shard) => ({
     owner: memberOf(owner, shard),
-    since: tokenOf(readInteger(since, String(shard), 0, epoch - earlierEpochs(epoch))),
+    token: tokenOf(shard),
     // The owner itself is no move.
     next: nextOf(shard) === memberOf(owner, shard) ? undefined : nextOf(shard),
     ...(shard in failed && { failed: readInteger(failed, String(shard), 0, MAX_FAILED) || undefined }),
@@ -152,13 +162,13 @@ export function usableMap(
 
 /** The first map of a series, or one that follows it: no shard has an owner. */
 export function ownerless(epoch: number, count: number, frozen = false): ShardMap {
-  const shards = Array.from({ length: count }, () => ({ owner: undefined, since: 0, next: undefined }));
+  const shards = Array.from({ length: count }, () => ({ owner: undefined, token: 0, next: undefined }));
   return { epoch, frozen, members: [], shards };
 }
 
 type Fields = Record<string, unknown>;
 
-function readMember(entry: unknown): Member {
+function readMember(entry: unknown): MapMember {
   const { 0: id, 1: version, 2: address } = Object(entry) as Fields;
   if (address !== undefined && typeof address !== 'string') return unusable('members');
   const fields = { id, version };

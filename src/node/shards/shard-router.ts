@@ -92,7 +92,7 @@ export async function shardRouter(options: ShardRouterOptions): Promise<ShardRou
       count: map.shards.length,
       nodeFor: (key) => {
         const shard = shardOf(key, map.shards.length);
-        const { owner, since: token } = map.shards[shard] ?? {};
+        const { owner, token } = map.shards[shard] ?? {};
         if (owner === undefined || token === undefined) return undefined;
         return { shard, token, nodeId: owner.id, version: owner.version, address: owner.address };
       },

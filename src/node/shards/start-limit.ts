@@ -4,7 +4,7 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 /** How long a task takes nothing more after its failed starts in a row, in renewal periods. */
 const PAUSES: Backoff = { first: 1, max: 60 };
 
-export interface StartLimitOptions {
+interface StartLimitOptions {
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly random: RandomSource;
   readonly renewEveryMs: number;

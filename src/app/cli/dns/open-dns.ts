@@ -13,7 +13,7 @@ import { HostNames } from '../../dns/host-names.js';
 import { replyTo } from '../../dns/message.js';
 import { StoreView } from '../../dns/store-view.js';
 import { TreeView } from '../../dns/tree-view.js';
-import type { DnsView } from '../../dns/zone.js';
+import { ABSENT, type DnsView } from '../../dns/zone.js';
 import { DnsMetrics } from '../../http/dns-metrics.js';
 import { connectTo } from '../kit/call.js';
 import { isVisible } from '../node-http/own-cluster-view.js';
@@ -67,13 +67,15 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
     const leases = session && keep(new StoreView({ session, clock, maxStaleMs }));
     const hosts = keep(new HostNames(clock));
     const view: DnsView = {
-      service: (name) => tree?.service(name),
+      service: (name) => tree?.service(name) ?? ABSENT,
       node: (id) => {
-        const found = tree?.node(id);
-        return found === undefined || found === 'unknown' ? (leases?.node(id) ?? found) : found;
+        const inTree = tree?.node(id) ?? ABSENT;
+        if (inTree.kind === 'known' || inTree.kind === 'pending') return inTree;
+        const inStore = leases?.node(id) ?? ABSENT;
+        return inStore.kind === 'absent' ? inTree : inStore;
       },
       nodeIdOf: (taskId) => tree?.nodeIdOf(taskId),
-      shard: (shard) => leases?.shard(shard),
+      shard: (shard) => leases?.shard(shard) ?? ABSENT,
       addressesOf: (host) => hosts.addressesOf(host),
       get staleMs() {
         return Math.max(tree?.staleMs ?? 0, leases?.staleMs ?? 0);

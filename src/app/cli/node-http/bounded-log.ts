@@ -38,6 +38,6 @@ export class BoundedLog {
     }
     const more = this.#left > 0 ? ` (before that, ${this.#left} lines were left out)` : '';
     this.#left = 0;
-    this.send({ type: 'log', level, message: message + more, ...(stack !== undefined && { stack }) });
+    this.send({ type: 'log', level, message: message + more, stack });
   }
 }

@@ -87,22 +87,22 @@ async function answer(
       const { openDns } = await import('../dns/open-dns.js');
       const dnsLog = { info: (message: string) => log.write('info', message), warn };
       dns = await openDns({
-        ...{ settings, io: { clock, random }, log: dnsLog },
+        settings,
+        io: { clock, random },
+        log: dnsLog,
         listen: settings.dns,
         label: '--dns',
       });
     }
     server = await startNodeServer({
-      ...{
-        listen,
-        bearerTokenFile: settings.bearerTokenFile,
-        heldForOthers,
-        clock,
-        monitor,
-        shards,
-        metrics: dns ? joined(metrics, dns.metrics) : metrics,
-        onFailure,
-      },
+      listen,
+      bearerTokenFile: settings.bearerTokenFile,
+      heldForOthers,
+      clock,
+      monitor,
+      shards,
+      metrics: dns ? joined(metrics, dns.metrics) : metrics,
+      onFailure,
       cluster: cluster && (() => cluster.open()),
       labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
     });

@@ -14,7 +14,7 @@ import { HealthPublisher } from './node-mirror.js';
 import { RestartingWorker, type StartedThread } from './restarting-worker.js';
 import { ShardPublisher } from './shard-mirror.js';
 
-export interface NodeHttpOptions {
+interface NodeHttpOptions {
   readonly at: ListenAddress;
   readonly settings: Settings;
   readonly io: Io;
@@ -116,13 +116,12 @@ export class NodeHttp {
     const worker = new Worker(new URL('./node-http-thread.js', import.meta.url), {
       workerData: data,
       transferList: shards ? [health, shards] : [health],
-      ...{
-        execArgv: [],
-        env: environment(io.env),
-        resourceLimits: { maxOldGenerationSizeMb: MEMORY_LIMIT_MB },
-      },
+      execArgv: [],
+      env: environment(io.env),
+      resourceLimits: { maxOldGenerationSizeMb: MEMORY_LIMIT_MB },
       // Not the process' own: standard output is the command's, and standard error the log's.
-      ...{ stdout: true, stderr: true },
+      stdout: true,
+      stderr: true,
     });
     worker.stdout.resume();
     worker.stderr.on('data', (text: Buffer) => log.warn(`HTTP: ${String(text).trim()}`));

@@ -19,20 +19,15 @@ export function isVisible({ nodeId, provider, store }: Settings): boolean {
   return nodeId === undefined && (provider === 'zookeeper' || store.kind !== 'memory');
 }
 
-/** The cluster, for the console: one view for all requests. */
-export interface OwnClusterView {
-  /** Opens it at the first request; after a failure it is tried again. */
-  open(): Promise<ClusterView>;
-  /** Ends it, and its connections. Never rejects. */
-  close(): Promise<void>;
-}
-
-/** A view with its own connections: no renewal of a lease waits for them. */
+/**
+ * The cluster, for the console: one view for all requests, with its own connections. No renewal of a lease
+ * waits for them.
+ */
 export function ownClusterView(
   settings: Settings,
   io: Pick<Io, 'clock' | 'random'>,
   log: Pick<Logger, 'warn'>,
-): OwnClusterView {
+) {
   const { provider, zookeeper: toZooKeeper, consoleLocks: locks, consoleData: data } = settings;
   const { clock, random } = io;
   const opened: (() => Promise<void>)[] = [];
@@ -72,6 +67,7 @@ export function ownClusterView(
     }
   };
   return {
+    /** Opens it at the first request; after a failure it is tried again. */
     open() {
       view ??= open().catch(async (error: unknown) => {
         view = undefined;
@@ -80,6 +76,7 @@ export function ownClusterView(
       });
       return view;
     },
+    /** Ends it, and its connections. Never rejects. */
     async close() {
       isClosed = true;
       await view?.catch(() => undefined);

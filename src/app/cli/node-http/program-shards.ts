@@ -100,18 +100,16 @@ export class ProgramShards {
     }
     if (news.type === 'stopped' || news.type === 'failed') {
       const work = this.#held.get(news.shard);
-      if (work?.token === news.token) this.#answered(work, news.type === 'failed');
+      if (work?.token === news.token) {
+        if (news.type === 'failed') {
+          work.hasFailed = true;
+          work.fail(new Error('the program says that its work on the shard has failed'));
+        }
+        work.end?.();
+      }
     } else if (news.type === 'asked' || news.change > 0) this.#haveEnded = false;
     if (news.type === 'followers') this.#followersAre(this.#followers + news.change);
     this.#heardAt = this.clock.monotonic();
-  }
-
-  #answered(work: Work, hasFailed: boolean): void {
-    if (hasFailed) {
-      work.hasFailed = true;
-      work.fail(new Error('the program says that its work on the shard has failed'));
-    }
-    work.end?.();
   }
 
   /** No program is connected any more: all of them have to come again. */

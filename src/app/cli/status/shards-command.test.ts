@@ -55,9 +55,9 @@ describe('nodelease shards', () => {
     const other = { id: 5, version: 2 };
     const [one, two, three] = shards.map((shard) => ({ ...shard, owner }));
     const changed = [
-      { ...one, since: 2 },
-      { ...two, owner: undefined, since: 3, failed: 2 },
-      { ...three, since: 2, next: other },
+      { ...one, token: 2 },
+      { ...two, owner: undefined, token: 3, failed: 2 },
+      { ...three, token: 2, next: other },
     ];
     bucket.remove(SHARDS_KEY);
     const limits = new Map([[other, 0]]);

@@ -4,7 +4,7 @@ import { inspectNode } from '../../../core/lease/operate/inspect.js';
 import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { readShards, shardsText } from '../../../node/shards/read-shards.js';
-import { MAX_FAILED, type Member } from '../../../node/shards/shard-map.js';
+import { MAX_FAILED, type MapMember } from '../../../node/shards/shard-map.js';
 import { tableLines } from '../kit/answer.js';
 import { type Call, onStore } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
@@ -50,7 +50,7 @@ async function reading(session: StoreSession): Promise<StatusView> {
     const isReplaced = state === 'held' && version > member.version;
     return { member, taskId, state: isReplaced ? 'replaced' : state };
   });
-  const shards = map.shards.map(({ owner, since: token, next, failed = 0 }, shard) => ({
+  const shards = map.shards.map(({ owner, token, next, failed = 0 }, shard) => ({
     ...{ shard, owner: tenureOf(owner), token, next: tenureOf(next), failed },
   }));
   const limits = [...(map.limits ?? [])].map(([member, limit]) => ({ ...tenureOf(member), limit }));
@@ -58,17 +58,17 @@ async function reading(session: StoreSession): Promise<StatusView> {
     report: () => ({ count: shards.length, epoch: map.epoch, shards, limits }),
     lines: (screen, maxLines) => {
       const states = new Map(nodes.map(({ member, state }) => [member, state]));
-      const rows = map.shards.map(({ owner, since, next, failed }, at) => {
+      const rows = map.shards.map(({ owner, token, next, failed }, at) => {
         const state = owner && states.get(owner);
         const proof = `the proof that node ${owner?.id} is over: its lease is ${state}`;
         const start = failed ? `node ${owner?.id} to start it: ${failedText(failed)}` : '';
         const move = next ? `node ${owner?.id} to stop it` : start;
         const wait = owner === undefined ? 'a node that takes it' : state === 'held' ? move : proof;
-        return [`${at}`, nameOf(owner), `${since}`, nameOf(next), wait];
+        return [`${at}`, nameOf(owner), `${token}`, nameOf(next), wait];
       });
       const ofNodes = nodes.map(({ member: { id, version, address = '' }, taskId, state }, at) => {
         const count = map.shards.filter(({ owner }) => owner === map.members[at]).length;
-        const limit = map.limits?.get(map.members[at] as Member);
+        const limit = map.limits?.get(map.members[at] as MapMember);
         const takes = limit === undefined ? '' : `, takes at most ${limit} since starts have failed`;
         return [`${id}`, `${version}`, taskId, address, `${count}`, `${state}${takes}`];
       });
@@ -83,5 +83,5 @@ async function reading(session: StoreSession): Promise<StatusView> {
 
 const failedText = (failed: number) =>
   `${failed === MAX_FAILED ? `${failed} or more` : failed} ${failed === 1 ? 'start has' : 'starts in a row have'} failed`;
-const tenureOf = (member?: Member) => (member ? { nodeId: member.id, version: member.version } : null);
-const nameOf = (member?: Member) => (member ? `${member.id} (version ${member.version})` : '');
+const tenureOf = (member?: MapMember) => (member ? { nodeId: member.id, version: member.version } : null);
+const nameOf = (member?: MapMember) => (member ? `${member.id} (version ${member.version})` : '');
