@@ -983,20 +983,20 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'DiscoveryResolver.close': sync(),
   DiscoveryTree: sync(object({ zookeeper, clock, random, lease, onEvent: opt(fn) })),
   'DiscoveryTree.onState': sync(fn),
-  'DiscoveryTree.put': sync(
+  'DiscoveryTree.register': sync(
     argument(
       () => ({ kind: 'node' }),
       () => false,
     ),
     options(),
   ),
-  'DiscoveryTree.remove': sync(
+  'DiscoveryTree.unregister': sync(
     argument(
       () => ({ kind: 'node' }),
       () => false,
     ),
   ),
-  'DiscoveryTree.removed': async(
+  'DiscoveryTree.untilUnregistered': async(
     argument(
       () => [],
       (v) => Array.isArray(v) && v.length === 0,

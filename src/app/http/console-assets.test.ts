@@ -89,7 +89,7 @@ describe('the page', () => {
 
   it('has only its own files', async () => {
     build();
-    const outside = encodeURIComponent(`../../${folder.split('/').at(-1)}.js`);
+    const outside = encodeURIComponent(`../${folder.split('/').at(-1)}.js`);
     for (const path of [
       '/console/',
       '/console/secret.txt',

@@ -111,6 +111,6 @@ function slashAfter(url: string): Response | undefined {
   // Relative to the path itself: what a proxy has taken away before stays in it.
   return new Response(null, {
     status: 308,
-    headers: { ...PLAIN, location: `.//${path.slice(path.lastIndexOf('/') + 1)}/${query}` },
+    headers: { ...PLAIN, location: `./${path.slice(path.lastIndexOf('/') + 1)}/${query}` },
   });
 }

@@ -5,8 +5,8 @@ import { exclusionOf } from './exclude.js';
 describe('a symbolic link', () => {
   it.each([
     ['a', 'b'],
-    ['a', './b/c'],
-    ['d/a', '../../b'],
+    ['a', './b//c'],
+    ['d/a', '../b'],
     ['d/e/a', '../../b/c'],
     ['d/a', '..'],
     ['a', 'no-such-file'],
@@ -19,11 +19,11 @@ describe('a symbolic link', () => {
     ['a', '/etc/passwd'],
     ['a', '/'],
     ['a', '..'],
-    ['a', '../../v4/b'],
+    ['a', '../v4/b'],
     ['d/a', '../../b'],
     // Through another link, to a directory further up, this would lead out.
     ['a', 'd/e/link-to-top/../b'],
-    ['d/a', '../../b'],
+    ['d/a', '../e/../b'],
     ['d/e/a', 'link-to-top/../b'],
   ])('leads out of it, or might: %s -> %s', (path, target) => {
     expect(leadsOut(path, target)).toBe(true);
@@ -52,7 +52,7 @@ describe('an exclude pattern', () => {
     expect([isExcluded('a'.repeat(250)), isExcluded(`${'a'.repeat(250)}b`)]).toEqual([false, true]);
   });
 
-  it.each(['', '/a', 'a/', 'a//b', './a', '../../a'])('is refused when it is %j', (pattern) => {
+  it.each(['', '/a', 'a/', 'a//b', './a', '../a'])('is refused when it is %j', (pattern) => {
     expect(() => exclusionOf(['ok', pattern], '--data-exclude')).toThrow(
       `--data-exclude: expected a name such as runtime or *.tmp, or a path from the top such as logs/old, got "${pattern}"`,
     );

@@ -93,14 +93,14 @@ describe('nodelease scale', () => {
   it('ends with 75 when that takes too long, naming who did not follow, and goes on when it is called again', async () => {
     const it = await scene();
     const { session, io, clock, bucket } = it;
-    deaf(it, 0, 'old', 0);
+    deaf(it, 0, 'old', 8);
     deaf(it, 2, 'slow', 8);
     const ended = scale(session, { ...options, waitTimeoutMs: 5_000 }, io);
     await clock.advance(5_500);
     expect(await ended).toBe(75);
     expect(io.answer()).toBe('');
     expect(io.complaints()).toMatch(
-      /\nnodelease: the cluster at memory: has 3 node ids still: 2 holders did not go over to 9 bits .*: 0 \(old, does not say\), 2 \(slow, 8 bits\); .* stays published, nodelease scale 300 goes on from there\n$/,
+      /\nnodelease: the cluster at memory: has 3 node ids still: 2 holders did not go over to 9 bits .*: 0 \(old, 8 bits\), 2 \(slow, 8 bits\); .* stays published, nodelease scale 300 goes on from there\n$/,
     );
     expect(JSON.parse(bucket.read('cluster.json')?.body ?? '')).toMatchObject({ size: 3, idWidth: 9 });
     await clock.advance(20_000);
@@ -113,7 +113,7 @@ describe('nodelease scale', () => {
     async (signal) => {
       const it = await scene();
       const { session, io, clock, bucket } = it;
-      deaf(it, 0, 'old', 0);
+      deaf(it, 0, 'old', 8);
       const ended = scale(session, options, io);
       await clock.advance(1_000);
       io.signals.emit(signal);

@@ -28,7 +28,7 @@ const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank:
   unreadable: ['red', 0],
 };
 
-/** The width that every holder uses at least, also one that does not say. */
+/** The width that every holder uses at least, and where a lease is unreadable. */
 const MIN_ID_WIDTH = 8;
 
 /** How many digits of the mark of a sticky key are shown: enough to tell those of a fleet apart. */
@@ -190,11 +190,14 @@ function headLine(nodes: readonly NodeStatus[], idWidth: number, screen: Screen 
 }
 
 /**
- * Who holds which node id, and makes ids of how many bits: `0 (task-a, 8 bits), 7 (task-b, does not say)`.
+ * Who holds which node id, and makes ids of how many bits: `0 (task-a, 8 bits), 7 (task-b, 9 bits)`.
  */
 export function holdersText(holders: readonly Pick<NodeStatus, 'id' | 'taskId' | 'idWidth'>[]): string {
-  const width = (bits: number | undefined) => (bits === undefined ? 'does not say' : pluralize(bits, 'bit'));
-  return someOf(holders.map(({ id, taskId = '', idWidth }) => `${id} (${taskId}, ${width(idWidth)})`));
+  return someOf(
+    holders.map(
+      ({ id, taskId = '', idWidth = MIN_ID_WIDTH }) => `${id} (${taskId}, ${pluralize(idWidth, 'bit')})`,
+    ),
+  );
 }
 
 /**

@@ -42,7 +42,7 @@ class ConfigurationsPage {
   /** Continues while the page is open. */
   start(): void {
     document.title = 'configurations · nodelease';
-    this.#frame.links([['.//', 'Node ids']]);
+    this.#frame.links([['./', 'Node ids']]);
     this.#frame.start();
   }
 

@@ -49,7 +49,7 @@ class ServicesPage {
   /** Continues while the page is open. */
   start(): void {
     document.title = 'services · nodelease';
-    if (location.pathname.endsWith('/services')) this.#frame.links([['.//', 'Node ids']]);
+    if (location.pathname.endsWith('/services')) this.#frame.links([['./', 'Node ids']]);
     this.#frame.start();
   }
 

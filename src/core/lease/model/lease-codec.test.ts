@@ -155,7 +155,7 @@ describe('the native lease format', () => {
     ['{"version":1,"taskId":"a","timestamp":1,"durationMs":86400001}', '"durationMs"'],
     ['{"retired":true,"version":1,"timestamp":1}', '"generation"'],
     ...['acquiredAt', 'idWidth', 'narrowIdsUntil', 'nonce', 'renewal'].map((name): [string, string] => [
-      JSON.stringify({ ...JSON.parse(golden('held')), [name]: undefined }),
+      JSON.stringify({ ...JSON.parse(golden('held')), [name]: -1 }),
       `"${name}"`,
     ]),
     [`{"version":${2 ** 53 - 1},"taskId":"a","timestamp":1,"durationMs":1}`, '"version"'],

@@ -90,6 +90,11 @@ export const nativeCodec: LeaseCodec = {
       if (!isRetired) return { kind: 'released', ...tombstone };
       return { kind: 'retired', ...tombstone, generation: readInteger(fields, 'generation', 0) };
     }
+    // What a holder need not say counts as what is safe: the fewest bits for its ids, until its lease ends.
+    const all = {
+      ...{ nonce: 'none', renewal: 0, acquiredAt: 0, idWidth: 8, narrowIdsUntil: fields.timestamp },
+      ...fields,
+    };
     return {
       kind: 'held',
       taskId: readString(fields, 'taskId'),
@@ -97,11 +102,11 @@ export const nativeCodec: LeaseCodec = {
       timestamp: readTime(fields, 'timestamp'),
       durationMs: readInteger(fields, 'durationMs', 1, DURATION_MS.most),
       knownNodes: readKnownNodes(fields.knownNodesMapping),
-      nonce: readString(fields, 'nonce'),
-      renewal: readInteger(fields, 'renewal', 0),
-      acquiredAt: readTime(fields, 'acquiredAt'),
-      idWidth: readInteger(fields, 'idWidth', 8, 16),
-      narrowIdsUntil: readTime(fields, 'narrowIdsUntil'),
+      nonce: readString(all, 'nonce'),
+      renewal: readInteger(all, 'renewal', 0),
+      acquiredAt: readTime(all, 'acquiredAt'),
+      idWidth: readInteger(all, 'idWidth', 8, 16),
+      narrowIdsUntil: readTime(all, 'narrowIdsUntil'),
       ...hints(metadata),
       ...readMark(fields),
     };

@@ -185,11 +185,11 @@ describe('a cluster that grows beyond its width', () => {
     expect(calls).toEqual(Array(5).fill('read 1.json'));
   });
 
-  it('does not grow where a lease does not record its width: it is damaged', async () => {
+  it('does not grow where a lease records no right width: it is damaged', async () => {
     const { scale, hold, bucket, cluster } = await scene();
     hold(1);
     const { body = '', metadata = {}, etag = '' } = bucket.read('1.json') ?? {};
-    bucket.replace('1.json', body.replace('"idWidth":8,', ''), metadata, etag);
+    bucket.replace('1.json', body.replace('"idWidth":8,', '"idWidth":0,'), metadata, etag);
     await expect(scale(WIDE).end()).rejects.toThrow(/1\.json is damaged.*"idWidth"/);
     expect(cluster()).toMatchObject({ size: NARROW, idWidth: 9, idFloor: 0 });
   });

@@ -81,7 +81,7 @@ describe('the requested path', () => {
     '/discoveryx',
     '/discovery//nodes',
     '/discovery/../zookeeper',
-    '../../../x',
+    '../../x',
     'no\u0007des',
   ])('is refused where it is not in the tree: %j', (text) => {
     expect(() => parseDiscoveryPath(text)).toThrow(
