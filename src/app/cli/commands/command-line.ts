@@ -108,7 +108,8 @@ export async function runCommandLine(
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {
-      if (error.exitCode === 0) return ExitCode.ok;
+      // The help command takes the exit code that the process has so far.
+      if (error.exitCode === 0 || error.code === 'commander.help') return ExitCode.ok;
       const problem = called && mistakeIn(called, error.code, own);
       const hint =
         named?.runs && childCommand === undefined

@@ -44,6 +44,17 @@ describe('a command that is called wrongly', () => {
   );
 });
 
+it.each(['help', 'help run', 'help zk', 'run --help', '--help'])(
+  'nodelease %s shows the help, and ends with 0',
+  async (words) => {
+    expect(await call(words.split(' '))).toEqual({
+      code: 0,
+      answer: expect.stringMatching(/^Usage: nodelease /),
+      complaints: '',
+    });
+  },
+);
+
 describe('a service that no client can use', () => {
   const run = (...options: string[]) =>
     call([
