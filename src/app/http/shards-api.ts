@@ -188,6 +188,7 @@ function shardEvents(clock: Clock, shards: ServedShards) {
   };
   function* news() {
     const { held } = shards.state();
+    if (hasEnded) return;
     let text = isFirst ? `${RETRY}\n` : '';
     if (isFirst) for (const shard of held.keys()) pending.add(shard);
     isFirst = false;

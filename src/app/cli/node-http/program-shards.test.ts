@@ -210,6 +210,30 @@ describe('the end of a sidecar', () => {
     expect([left.value, program.of('start')]).toEqual([true, []]);
   });
 
+  it('shows a program that has shards all of them until it is asked to stop them', async () => {
+    const first = await node();
+    await clock.advance(5_000);
+    await first.shards();
+    const left = settling(first.leave());
+    for (let turn = 0; turn < 5; turn += 1) {
+      const { owned, stopping } = await first.shards();
+      expect(owned.length + stopping.length).toBe(COUNT);
+      await (turn === 0 ? settled() : clock.advance(0));
+    }
+    expect([left.value, await counts(first)]).toEqual([undefined, [0, COUNT]]);
+  });
+
+  it('sends nothing after the event "end"', async () => {
+    const { first, program } = await sidecar();
+    const hurry = new AbortController();
+    const left = settling(first.leave(hurry.signal));
+    await clock.advance(100);
+    hurry.abort();
+    await clock.advance(1_000);
+    expect(left.value).toBe(false);
+    expect(program.news().at(-1)).toEqual({ event: 'end', data: { reason: 'expires' } });
+  });
+
   it('leaves the lease to expire where the thread that answers cannot say whether a program has asked (T5)', async () => {
     const first = await node();
     await clock.advance(5_000);

@@ -120,7 +120,9 @@ export class ShardPublisher extends Publisher<ShardsNews> {
   ended(end: LeaseEnd): void {
     if (this.#end !== undefined) return;
     this.#end = end;
-    this.send();
+    // After a loss all work is to stop at once, which programs are sent before the end.
+    if (end === 'lost') this.#programs.touch();
+    else this.send();
   }
 
   override connect(): MessagePort {
@@ -182,6 +184,8 @@ function numbered(shards: readonly number[]): string {
 /** The shards of another thread's node, for the clients of this one. */
 export class ShardMirror extends Mirror<ShardsNews> implements ServedShards {
   readonly #held = new Map<number, HeldShard>();
+  /** Whether a program has been given shards, and has not said that all work has ended. */
+  #isAsked = false;
 
   constructor(port: MessagePort) {
     super(port);
@@ -196,6 +200,7 @@ export class ShardMirror extends Mirror<ShardsNews> implements ServedShards {
 
   follow(onChange: (change: ShardsChange) => void): () => void {
     const forget = this.onEvent(onChange);
+    this.#isAsked = true;
     this.#say({ type: 'followers', change: 1 });
     return () => {
       forget();
@@ -204,6 +209,7 @@ export class ShardMirror extends Mirror<ShardsNews> implements ServedShards {
   }
 
   asked(): void {
+    this.#isAsked = true;
     this.#say({ type: 'asked' });
   }
 
@@ -216,6 +222,7 @@ export class ShardMirror extends Mirror<ShardsNews> implements ServedShards {
   }
 
   ended(): void {
+    this.#isAsked = false;
     this.#say({ type: 'ended' });
   }
 
@@ -227,7 +234,9 @@ export class ShardMirror extends Mirror<ShardsNews> implements ServedShards {
     for (const each of held) this.#held.set(each.shard, each);
     for (const shard of gone) this.#held.delete(shard);
     if (!isLeaving) return;
-    for (const { shard, deadline } of this.#held.values()) if (deadline === null) this.#held.delete(shard);
+    // A program that has some goes on seeing them, until it is asked to stop them.
+    if (!this.#isAsked)
+      for (const { shard, deadline } of this.#held.values()) if (deadline === null) this.#held.delete(shard);
     this.#say({ type: 'closed' });
   }
 }
