@@ -72,7 +72,7 @@ const PROTECTED = ['/lease', '/metrics', '/api/*', '/shards/*'];
 
 /**
  * Whether requests for a path are urgent, as health checks are: they are answered at once and with little. So
- * are the answers of programs to the stop of a shard; those that follow the events are bounded themselves.
+ * are the answers of programs to the stop of a shard; programs that follow the events are bounded themselves.
  */
 export function isUrgent(path: string): boolean {
   return (
@@ -128,10 +128,9 @@ export function nodeApp(options: NodeAppOptions): Hono {
       GET: (context) => {
         const health = monitor.health();
         const facts = nodeHealthJson(health, clock);
-        const isGoing = health.state === 'stopping' && heldForOthers;
-        if (health.state === 'held' || (health.state === 'stopping' && !isGoing))
-          return answer(200, facts, context);
-        const why = `${isGoing ? 'the lease is about to be given back' : 'no lease is held'}: ${health.reason}`;
+        const isStopping = health.state === 'stopping';
+        if (health.state === 'held' || (isStopping && !heldForOthers)) return answer(200, facts, context);
+        const why = `${isStopping ? 'the lease is about to be given back' : 'no lease is held'}: ${health.reason}`;
         return answer(503, { error: 'unavailable', message: why, ...facts, validForMs: null }, context);
       },
     });
