@@ -186,9 +186,7 @@ function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA' | 'CN
   }
   const ttl = ttlOf(zone);
   const records = (name: string, addresses: Iterable<string>) =>
-    type === 'CNAME'
-      ? []
-      : Array.from(addresses).flatMap((data) => (typeOf(data) === type ? { type, name, ttl, data } : []));
+    Array.from(addresses).flatMap((data) => (typeOf(data) === type ? { type, name, ttl, data } : []));
   // A name has addresses or one other name: the first one decides.
   for (const host of hosts) {
     if (typeOf(host) !== undefined) return found(records('', hosts));

@@ -1,4 +1,4 @@
-import { checked } from '../../core/base/arguments.js';
+import { checked, NAME, OBJECT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { hostName } from '../../core/base/host/facts.js';
 import { defaultTaskId } from '../../core/base/host/task-id.js';
@@ -259,18 +259,13 @@ function checkAcquireOptions(options: AcquireOptions): void {
 }
 
 function checkDataDirOptions(dataDir: DataDirOptions): void {
-  if (
-    typeof dataDir !== 'object' ||
-    dataDir === null ||
-    typeof dataDir.root !== 'string' ||
-    dataDir.root === ''
-  )
+  if (!OBJECT.is(dataDir) || !NAME.is(dataDir.root))
     throw new ConfigError('dataDir', dataDir, 'an object with the path of a directory as root');
   checkOptions(dataDir, 'dataDir.', ['onEvent']);
 }
 
 function checkZooKeeperOptions(zookeeper: AcquireZooKeeperOptions): void {
-  if (typeof zookeeper !== 'object' || zookeeper === null) {
+  if (!OBJECT.is(zookeeper)) {
     throw new ConfigError(
       'zookeeper',
       zookeeper,

@@ -156,7 +156,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     if (zookeeper !== undefined) discoverer = await openDiscoverer(zookeeper, options);
     await discoverer?.connected(signal);
     source = await leaseSource(options, discoverer);
-    const { leases, announcesNode } = source;
+    const { leases, announcesNode = true } = source;
     lease = await source.acquire(onEvent);
     const data = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
     dataDir = data?.path;
@@ -213,8 +213,8 @@ interface LeaseSource {
   readonly acquire: (onEvent: LeaseListener) => Promise<Lease>;
   /** Reads the leases; undefined if there are none. */
   readonly leases?: () => Promise<ClusterStatus | undefined>;
-  /** Whether the discovery tree makes the node id's znode. */
-  readonly announcesNode: boolean;
+  /** Whether the discovery tree makes the node id's znode. @default true */
+  readonly announcesNode?: boolean;
   /** Closes what was opened for it. */
   readonly close?: () => Promise<void>;
 }
@@ -225,7 +225,7 @@ async function leaseSource(options: HoldOptions, discoverer: Discoverer | undefi
   if (nodeId !== undefined) {
     const { staticLease } = await import('../../core/lease/hold/static-lease.js');
     signal?.throwIfAborted();
-    return { acquire: async () => staticLease({ id: nodeId, taskId }), announcesNode: true };
+    return { acquire: async () => staticLease({ id: nodeId, taskId }) };
   }
   if (provider === 'zookeeper') return fromZooKeeper(options, discoverer as Discoverer);
   const wanted = { ...options, sticky: await stickyKey(options) };
@@ -251,7 +251,6 @@ async function fromStore(options: HoldOptions): Promise<LeaseSource> {
   return {
     acquire: (onEvent) => acquireLease({ ...options, store, onEvent }),
     leases: async () => inspect(await sessionOf(store, options)),
-    announcesNode: true,
     close: async () => (isOwn ? store.close() : undefined),
   };
 }
@@ -279,7 +278,6 @@ async function fromWorker(options: HoldOptions): Promise<LeaseSource> {
   return {
     acquire: (emit) => acquireInWorker({ settings, clock, random, session, signal, tracer, emit }),
     leases: async () => inspect(await session()),
-    announcesNode: true,
     close: async () => (await second)?.store.close(),
   };
 }

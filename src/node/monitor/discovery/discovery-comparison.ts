@@ -14,7 +14,7 @@ import { readSharedData } from '../../../zookeeper/shared-data/report.js';
 import type { DiscoveryStatusReport, NodeDiscovery } from '../../wire/status-report.js';
 import type { TreeReport } from '../../wire/tree-report.js';
 import { discoveryReport } from './discovery-report.js';
-import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
+import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
 
 /**
  * How long a scan waits for ZooKeeper, in milliseconds: less after a scan without an answer, so that the next
@@ -125,12 +125,7 @@ export async function scanTree(
   }
 }
 
-function dataBelow(
-  zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
-  connect: string,
-  roots: readonly string[],
-  signal: AbortSignal,
-) {
+function dataBelow(zookeeper: TreeReader, connect: string, roots: readonly string[], signal: AbortSignal) {
   return Promise.all(
     roots.map((root) => readSharedData(zookeeper, { connect, root, limits: DATA_LIMITS }, signal)),
   );

@@ -161,14 +161,13 @@ class WorkerLease implements Lease {
   threadEnded(cause?: unknown): void {
     this.#threadGone = true;
     this.#ended();
-    const deadline = this.deadline;
     if (this.#state !== 'held') return;
     this.#lose(
       new LeaseLostError(
         this.id,
         this.version,
         'unreachable',
-        deadline,
+        this.deadline,
         'the thread that renews it has ended',
         cause,
       ),
