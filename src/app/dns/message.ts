@@ -164,7 +164,12 @@ const message = Buffer.alloc(TCP_BYTES + 2_048);
 /** The OPT record of a reply (RFC 6891). */
 function optOf(code: Reply['code']): OptAnswer {
   return {
-    ...{ type: 'OPT', name: '.', udpPayloadSize: UDP_BYTES, flags: 0, flag_do: false, options: [] },
+    type: 'OPT',
+    name: '.',
+    udpPayloadSize: UDP_BYTES,
+    flags: 0,
+    flag_do: false,
+    options: [],
     extendedRcode: CODES[code] >> 4,
     ednsVersion: 0,
   };

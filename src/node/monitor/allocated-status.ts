@@ -101,7 +101,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
  * @throws `signal.reason`
  */
 export async function scanAllocated(
-  zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
+  zookeeper: TreeReader & Pick<ZooKeeper, 'whenConnected'>,
   where: string,
   clock: Clock,
   signal: AbortSignal,

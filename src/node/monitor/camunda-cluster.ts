@@ -110,7 +110,8 @@ export function camundaNode(
   const offsetMs = durationMs > 0 && Math.abs(seconds) > CLOCK_TOLERANCE_S ? seconds * 1_000 : 0;
   const lost = `its body says node id ${nodeId}: the holder works as that one, and renews ${nodeId}.json`;
   return {
-    ...{ acquirable, clockOffsetMs: claimMs === undefined ? null : offsetMs },
+    acquirable,
+    clockOffsetMs: claimMs === undefined ? null : offsetMs,
     warning: nodeId === id ? clockWarning(offsetMs, durationMs) : lost,
   };
 }

@@ -105,11 +105,16 @@ export function nodeReport(node: NodeStatus, problem: string | undefined): NodeR
   } = node;
   const expiresIn = expiresInMs(node);
   return {
-    ...{ id, state, version, taskId },
+    id,
+    state,
+    version,
+    taskId,
     ageMs:
       age === undefined ? null : [Math.floor(age.min), Number.isFinite(age.max) ? Math.ceil(age.max) : null],
     expiresInMs: expiresIn === undefined ? null : Math.ceil(expiresIn),
-    ...{ timestamp, knownNodes, idWidth },
+    timestamp,
+    knownNodes,
+    idWidth,
     ...(sticky !== undefined && { sticky }),
     problem: problem ?? null,
     ...(node.camunda && { camunda: node.camunda }),

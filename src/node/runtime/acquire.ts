@@ -199,9 +199,15 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
     const tracer = await installedTracer(systemClock);
     const node = await holdNode({
       ...options,
-      ...{ store, taskId, zookeeper, killOnLoss: onLost === 'exit' },
-      ...{ clock: systemClock, random: systemRandom, tracer },
-      ...{ onLeaseEvent, onDiscoveryEvent: zookeeper?.onEvent },
+      store,
+      taskId,
+      zookeeper,
+      killOnLoss: onLost === 'exit',
+      clock: systemClock,
+      random: systemRandom,
+      tracer,
+      onLeaseEvent,
+      onDiscoveryEvent: zookeeper?.onEvent,
     });
     return manage(node, onLost, () => monitor?.stopping('the lease is being released'));
   } catch (error) {

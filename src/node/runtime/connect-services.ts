@@ -83,7 +83,11 @@ export function connectServices<P = unknown>(options: ConnectServicesOptions<P>)
   checkOptions(options);
   const { connect, auth, tls, sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS, ...discovery } = options;
   const zookeeper = openZooKeeper({
-    ...{ connect, tls, clock: systemClock, random: systemRandom, sessionTimeoutMs },
+    connect,
+    tls,
+    clock: systemClock,
+    random: systemRandom,
+    sessionTimeoutMs,
     ...(auth !== undefined && { auth }),
   });
   try {

@@ -7,8 +7,7 @@ import type {
 } from '../../../node/wire/entries-wire.js';
 import { EntriesModel } from '../model/entries-model.js';
 import { browserClock } from '../page-clock.js';
-import { drawFoldersPage, type Folder, focusFolder, payload, type Row, rowButton } from './folders.js';
-import { Frame } from './frame.js';
+import { drawFoldersPage, type Folder, foldersFrame, payload, type Row, rowButton } from './folders.js';
 import { bad, mark } from './ui.js';
 
 /** A table with more rows is closed at first. */
@@ -23,13 +22,11 @@ type Answer = Partial<ConfigHistory> & { readonly message?: string };
 /** The page of configurations: all contexts, and of one its values, nodes, history and differences. */
 class ConfigurationsPage {
   readonly #model = new EntriesModel<ConfigEntry>(browserClock, () => undefined);
-  readonly #frame: Frame = new Frame({
+  readonly #frame = foldersFrame({
     stream: API,
     what: 'the configurations',
     model: this.#model,
     draw: () => this.#draw(),
-    focusFound: focusFolder,
-    onEscape: () => this.#frame.filterBy(''),
   });
   /** The context that is shown, and the revisions to compare: `#context=shop&from=3&to=5`. */
   #address = new URLSearchParams();
@@ -147,7 +144,7 @@ function table(
     return { path, text, source: text, cells };
   });
   const count = rows.length.toLocaleString('en');
-  const facts = { columns, rows, more: 0, isOpenAtFirst: rows.length <= MAX_OPEN };
+  const facts = { columns, rows, isOpenAtFirst: rows.length <= MAX_OPEN };
   return { key: title + about, title, note: about, problem, count, ...facts };
 }
 

@@ -7,7 +7,7 @@ import { listenToKeys, offerThemes } from './controls.js';
 import { find } from './find.js';
 
 /** A page without its frame. */
-interface FramedPage {
+export interface FramedPage {
   /** The path of its stream, relative to the page: the app may be mounted below some path. */
   readonly stream: string;
   /** What the stream is about, for people: `the leases`. */

@@ -132,7 +132,12 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
       new ServiceProvider({ source: new ServiceCache({ ...tree, name }), clock, random, strategy }),
   });
   const app = discoveryApp({
-    ...{ directory, pool, clock, writes, streams, metrics },
+    directory,
+    pool,
+    clock,
+    writes,
+    streams,
+    metrics,
     page: { zookeeper, basePath, writes: pageWrites },
     connected: (call) => zookeeper.whenConnected(call),
     ...(isLoopback(at.host) && { hosts: new Set([at.host.toLowerCase()]) }),
