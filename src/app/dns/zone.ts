@@ -118,8 +118,7 @@ const NAMES = new RegExp(
 );
 
 /** Answers a question from what is known now. Never throws. */
-export function lookUp(question: { readonly name: string; readonly type: string }, zone: Zone): Lookup {
-  const { name, type } = question;
+export function lookUp({ name, type }: { readonly name: string; readonly type: string }, zone: Zone): Lookup {
   const { domain, view } = zone;
   const [lower, below] = [name.toLowerCase(), `.${domain}`];
   const isApex = lower === domain;
@@ -258,6 +257,7 @@ function turned<T>(all: readonly T[], { random }: Zone): readonly T[] {
 function apexRecord(type: 'SOA' | 'NS', { domain, negativeTtl: ttl }: Zone): Answer {
   const mname = `ns.${domain}`;
   if (type === 'NS') return { type, name: domain, ttl, data: mname };
-  const times = { serial: 1, refresh: 3_600, retry: 600, expire: 86_400, minimum: ttl };
-  return { type, name: domain, ttl, data: { mname, rname: `hostmaster.${domain}`, ...times } };
+  const rname = `hostmaster.${domain}`;
+  const data = { mname, rname, serial: 1, refresh: 3_600, retry: 600, expire: 86_400, minimum: ttl };
+  return { type, name: domain, ttl, data };
 }

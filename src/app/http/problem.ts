@@ -113,10 +113,10 @@ export function route(
   methods: Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'DELETE', Handle>>>,
 ): void {
   for (const [method, handle] of Object.entries(methods)) app.on(method, path, handle);
-  const allow = Object.keys(methods).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  const allow = Object.keys(methods)
+    .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    .join(', ');
   app.all(path, ({ req }) => {
-    throw new HttpProblem('method-not-allowed', `method: expected ${allow.join(', ')}, got ${req.method}`, {
-      allow: allow.join(', '),
-    });
+    throw new HttpProblem('method-not-allowed', `method: expected ${allow}, got ${req.method}`, { allow });
   });
 }

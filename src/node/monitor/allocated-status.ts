@@ -57,18 +57,20 @@ export function widthNeededBy(groups: readonly number[] = []): number {
 
 function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   const { path, assignment, text, createdZxid, sessionId } = entry;
-  const unknown = {
+  const tenure = text === undefined ? undefined : readTenure(text);
+  // The number of the transaction is the fencing token, even in the first instant of a tenure, when the data
+  // do not have it yet.
+  const version = tenure === undefined ? (assignment?.version ?? 0) : Number(createdZxid ?? 0);
+  const facts = {
     age: undefined,
     durationMs: undefined,
     timestamp: undefined,
     knownNodes: {},
     idWidth: undefined,
+    id,
+    version,
+    taskId: tenure?.taskId ?? assignment?.taskId,
   };
-  const tenure = text === undefined ? undefined : readTenure(text);
-  // The number of the transaction is the fencing token, even in the first instant of a tenure, when the data
-  // do not have it yet.
-  const version = tenure === undefined ? (assignment?.version ?? 0) : Number(createdZxid ?? 0);
-  const facts = { ...unknown, id, version, taskId: tenure?.taskId ?? assignment?.taskId };
   if (createdZxid !== undefined && sessionId === undefined) {
     return {
       ...facts,

@@ -44,10 +44,9 @@ const MAX_RESTORES = 20;
 export function camundaConfig(objects: readonly ListedObject[]): ClusterConfig {
   const size = 1 + objects.reduce((highest, { key }) => Math.max(highest, nodeIdOf(key) ?? -1), -1);
   const bootstrapped = objects.some(({ key }) => key === CAMUNDA_MARKER);
-  const durationMs = Number.POSITIVE_INFINITY;
   return {
     size,
-    durationMs,
+    durationMs: Number.POSITIVE_INFINITY,
     graceMs: 0,
     idWidth: 0,
     idFloor: 0,

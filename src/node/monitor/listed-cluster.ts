@@ -87,13 +87,12 @@ export function totalsOf(
   if (nodes.length === cluster.size) return readTotals(nodes, cluster, retired);
   const count = { held: 0, expired: 0, released: 0, vacant: 0, absent: 0 };
   for (const state of leases) count[state] += 1;
-  const { held, expired, released, vacant, absent } = count;
+  const { released, vacant, absent, ...taken } = count;
   const notCreated = cluster.bootstrapped ? 0 : absent;
   const neverHeld = vacant + notCreated;
   return {
     hints: true,
-    held,
-    expired,
+    ...taken,
     free: released + neverHeld,
     neverHeld,
     evicted: null,

@@ -27,7 +27,7 @@ export function statusReport(
 
 /** A report of these facts, with its fields in the order of its JSON. */
 export function reportOf(facts: Partial<StatusReport>): StatusReport {
-  const nothing = {
+  return {
     store: null,
     cluster: null,
     nodes: [],
@@ -36,8 +36,8 @@ export function reportOf(facts: Partial<StatusReport>): StatusReport {
     draining: [],
     totals: null,
     page: null,
+    ...facts,
   };
-  return { ...nothing, ...facts };
 }
 
 /** With more node ids than this, the known versions of all nodes would fill megabytes. */

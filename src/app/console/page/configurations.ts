@@ -143,9 +143,16 @@ function table(
     const cells = () => texts.map((each, at) => cell(columns[at] ?? '', each, path));
     return { path, text, source: text, cells };
   });
-  const count = rows.length.toLocaleString('en');
-  const facts = { columns, rows, isOpenAtFirst: rows.length <= MAX_OPEN };
-  return { key: title + about, title, note: about, problem, count, ...facts };
+  return {
+    key: title + about,
+    title,
+    note: about,
+    problem,
+    count: rows.length.toLocaleString('en'),
+    columns,
+    rows,
+    isOpenAtFirst: rows.length <= MAX_OPEN,
+  };
 }
 
 /** @param path what its row is of */

@@ -106,8 +106,11 @@ function FolderDetails({ folder, filter }: FolderProps) {
 
 /** A button in a row: what it does, and with what. */
 export function rowButton(act: string, what: string, path: string, onClick: () => void) {
-  const key = { 'aria-label': `${act} ${what}`, 'data-key': `${act} ${path}` };
-  return h('button', { type: 'button', ...key, onClick }, act);
+  return h(
+    'button',
+    { type: 'button', 'aria-label': `${act} ${what}`, 'data-key': `${act} ${path}`, onClick },
+    act,
+  );
 }
 
 /** Others' text: at once where it is short, else behind its beginning, or what it says in short. */

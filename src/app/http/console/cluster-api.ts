@@ -42,8 +42,14 @@ export function clusterApi({ clock, cluster, streams, instance, offers }: Cluste
       if (page !== undefined) return jsonAnswer(pagedReport(report, page), headers);
       // As a stream: a body of bytes would be copied for each client.
       const json = jsonOf(report);
-      const type = { 'content-type': 'application/json', 'content-length': String(json.length) };
-      return new Response(ReadableStream.from([json]), { headers: { ...PLAIN, ...headers, ...type } });
+      return new Response(ReadableStream.from([json]), {
+        headers: {
+          ...PLAIN,
+          ...headers,
+          'content-type': 'application/json',
+          'content-length': String(json.length),
+        },
+      });
     },
 
     /**

@@ -77,9 +77,14 @@ export class ConfigurationTree {
           return { context, key, value: excerpt(value) };
         });
         const ofNodes = fleets.find((fleet) => fleet.context === context)?.problem ?? null;
-        const facts = { revision: known?.revisions[context] ?? 0, keys: keys.length };
-        const problem = known ? ofNodes : 'may not be read';
-        return [{ context, nodes: nodesOf(context, fleets), ...facts, problem }, ...keys];
+        const entry = {
+          context,
+          nodes: nodesOf(context, fleets),
+          revision: known?.revisions[context] ?? 0,
+          keys: keys.length,
+          problem: known ? ofNodes : 'may not be read',
+        };
+        return [entry, ...keys];
       },
       signal,
     );

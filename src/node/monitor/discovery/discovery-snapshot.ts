@@ -173,13 +173,15 @@ export async function readDiscovery(
     } catch (error) {
       if (!isFault(error, 'no-auth')) throw error;
       denied.push(path);
-      const nothing = {
+      entries.push({
+        path,
+        parsed,
         assignment: undefined,
         text: undefined,
         sessionId: undefined,
         createdZxid: undefined,
-      };
-      entries.push({ path, parsed, ...nothing, problem: 'may not be read: no-auth' });
+        problem: 'may not be read: no-auth',
+      });
     }
     return [];
   };
