@@ -111,14 +111,20 @@ export async function scanAllocated(
   await zookeeper.whenConnected({ timeoutMs: CONNECT_TIMEOUT_MS, signal });
   const begun = clock.monotonic();
   const status = await inspectAllocated(zookeeper, signal);
-  const head = { allocation: allocationReport(where, status) };
-  return { nodes: status.nodes, head, latencyMs: clock.monotonic() - begun, clockOffsetMs: null };
+  return {
+    nodes: status.nodes,
+    head: { allocation: allocationReport(where, status) },
+    latencyMs: clock.monotonic() - begun,
+    clockOffsetMs: null,
+  };
 }
 
 /** The report on node ids from ZooKeeper alone. */
 export function allocatedReport(zookeeper: string, status: AllocatedStatus): StatusReport {
-  const nodes = status.nodes.map((node) => nodeReport(node, node.problem));
-  return reportOf({ nodes, allocation: allocationReport(zookeeper, status) });
+  return reportOf({
+    nodes: status.nodes.map((node) => nodeReport(node, node.problem)),
+    allocation: allocationReport(zookeeper, status),
+  });
 }
 
 function allocationReport(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): AllocationReport {

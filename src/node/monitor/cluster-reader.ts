@@ -171,13 +171,10 @@ export class ClusterReader {
       const before = this.#cluster?.config;
       this.#cluster = await readCluster(this.session, { signal });
       // The listing is older than the settings: an object that it does not show may have been created since.
-      if (this.#cluster?.config.bootstrapped && before?.bootstrapped === false) this.#forgetAbsent();
+      if (this.#cluster?.config.bootstrapped && before?.bootstrapped === false)
+        for (const [id, { reading }] of this.#known) if (reading.kind === 'absent') this.#known.delete(id);
     }
     return this.#cluster?.config;
-  }
-
-  #forgetAbsent(): void {
-    for (const [id, { reading }] of this.#known) if (reading.kind === 'absent') this.#known.delete(id);
   }
 
   /** The facts of Camunda's cluster; undefined without one. */

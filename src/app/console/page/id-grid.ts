@@ -102,17 +102,16 @@ export function IdGrid({ model, nodes, filter, seen, note, onSelect }: GridProps
         }),
       );
       const range = `${number * GROUP} – ${members.at(-1)?.node.id}`;
-      const attributes = {
-        class: 'group',
-        role: 'group',
-        'aria-label': `Node ids ${range}`,
-        // The browser reserves room for cells that it has not drawn yet.
-        style: { '--count': `${members.length}` },
-        hidden: !hidden.includes(false),
-      } as const;
       return h(
         'div',
-        attributes,
+        {
+          class: 'group',
+          role: 'group',
+          'aria-label': `Node ids ${range}`,
+          // The browser reserves room for cells that it has not drawn yet.
+          style: { '--count': `${members.length}` },
+          hidden: !hidden.includes(false),
+        },
         groups.size > 1 && groupHeading(range, members),
         h('div', { id: path, class: 'cells', role: 'presentation' }, cells),
       );

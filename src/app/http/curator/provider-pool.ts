@@ -91,7 +91,7 @@ export class ProviderPool {
   /** Follows no service any more. Idempotent. */
   close(): void {
     this.#isClosed = true;
-    for (const name of [...this.#entries.keys()]) this.#drop(name);
+    for (const name of this.#entries.keys()) this.#drop(name);
   }
 
   /**

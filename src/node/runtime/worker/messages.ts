@@ -102,8 +102,12 @@ function kindOf(error: unknown): number {
 /** The parts of an error that can be sent to another thread. */
 export function toWire(error: unknown): WireError {
   const kind = kindOf(error);
-  const cause = error instanceof Error && kindOf(error.cause) >= 0 ? { cause: toWire(error.cause) } : {};
-  return { kind, message: explain(error), fields: kind < 0 ? {} : { ...(error as Error) }, ...cause };
+  return {
+    kind,
+    message: explain(error),
+    fields: kind < 0 ? {} : { ...(error as Error) },
+    ...(error instanceof Error && kindOf(error.cause) >= 0 && { cause: toWire(error.cause) }),
+  };
 }
 
 /** The error that {@link toWire} was given, of the same class with the same fields. */
