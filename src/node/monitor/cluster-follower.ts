@@ -263,8 +263,8 @@ export class ClusterFollower implements ClusterView {
     const { events } = this.#facts;
     const at = this.#clock.now();
     const first = (events.at(-1)?.id ?? 0) + 1;
-    const numbered = added.map((each, index): ClusterEvent => {
-      return {
+    const numbered = added.map(
+      (each, index): ClusterEvent => ({
         nodeId: null,
         version: null,
         taskId: null,
@@ -273,8 +273,8 @@ export class ClusterFollower implements ClusterView {
         id: first + index,
         at,
         since,
-      };
-    });
+      }),
+    );
     if (added.length > 0) this.#facts = { ...this.#facts, events: [...events, ...numbered].slice(-EVENTS) };
   }
 

@@ -89,8 +89,7 @@ class ConfigurationsPage {
   #tables(context: ConfigContext | undefined): readonly Folder[] {
     const { revisions = [], changes = [], from, to, message } = this.#answer;
     const name = this.#name;
-    const inOrder = [...this.#model.entries].sort(([a], [b]) => (a < b ? -1 : 1));
-    const entries = inOrder.map(([, entry]) => entry);
+    const entries = [...this.#model.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry);
     const contexts = entries.flatMap((entry) => {
       if ('key' in entry) return [];
       const { context, revision, keys, nodes, problem } = entry;
@@ -106,12 +105,20 @@ class ConfigurationsPage {
       const { nodeId, revisions, at, follows } = node;
       return [nodeId, revisions[name] ?? 0, at, follows, isBehind(node) ? 'behind' : ''];
     });
-    const published = revisions.map(({ revision, at, author, message: why, keys }) => {
-      return [revision, at, author, why, keys.join(', '), revision];
-    });
-    const differences = changes.map(({ key, old, new: now }) => {
-      return [key, old === null ? 'added' : now === null ? 'removed' : 'changed', old ?? '', now ?? ''];
-    });
+    const published = revisions.map(({ revision, at, author, message: why, keys }) => [
+      revision,
+      at,
+      author,
+      why,
+      keys.join(', '),
+      revision,
+    ]);
+    const differences = changes.map(({ key, old, new: now }) => [
+      key,
+      old === null ? 'added' : now === null ? 'removed' : 'changed',
+      old ?? '',
+      now ?? '',
+    ]);
     return [
       table('Contexts', '', ['Context', 'Revision', 'Values', 'Nodes', 'Notes'], contexts),
       table('Values', `of ${name}`, ['Key', 'Value'], values),

@@ -14,8 +14,7 @@ const RESERVED = 8;
 /** Everything about the node id that is selected. */
 export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () => void) {
   const drawKnown = () => {
-    const all = model.nodes.map(({ node }) => node);
-    const { others, own } = knowledgeOf(seen.node, all);
+    const { others, own } = knowledgeOf(seen.node, model.nodes);
     return [
       knownVersions('Who knows its version', ' do', others),
       knownVersions('Whose version its holder knows', '', own),

@@ -73,9 +73,11 @@ export class ConfigurationTree {
       async (context, own) => {
         const reading = readContexts(this.place, [context], undefined, { signal: own });
         const known = await reading.catch(ignoring('no-auth'));
-        const keys = [...(known?.values ?? [])].map(([key, { value }]) => {
-          return { context, key, value: excerpt(value) };
-        });
+        const keys = [...(known?.values ?? [])].map(([key, { value }]) => ({
+          context,
+          key,
+          value: excerpt(value),
+        }));
         const ofNodes = fleets.find((fleet) => fleet.context === context)?.problem ?? null;
         const entry = {
           context,
