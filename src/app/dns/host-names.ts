@@ -19,9 +19,7 @@ export class HostNames implements Pick<DnsView, 'addressesOf'> {
   ) {}
 
   addressesOf(host: string): Facts<readonly string[]> {
-    const known = this.#known.get(host);
-    if (known) return known;
-    const facts: Facts<never> = { kind: 'pending', again: this.#resolve(host) };
+    const facts = this.#known.get(host) ?? { kind: 'pending', again: this.#resolve(host) };
     this.#known.set(host, facts);
     return facts;
   }

@@ -55,7 +55,7 @@ const QUESTION = 0xc000 | HEAD_BYTES;
 const POINTER = 0xc0;
 /** A query has one question and an OPT record. More records are decoded so far, to find the OPT. */
 const MAX_RECORDS = 16;
-/** What every client takes by UDP, what is sent to those that take more, and what TCP can carry. */
+/** What every client takes by UDP, what is sent to clients that take more, and what TCP can carry. */
 const [MIN_BYTES, UDP_BYTES, TCP_BYTES] = [512, 1_232, 65_535];
 /** The most bytes of an answer by UDP for a byte of its question, whose sender may be forged. */
 const AMPLIFICATION = 25;
@@ -164,7 +164,12 @@ const message = Buffer.alloc(TCP_BYTES + 2_048);
 /** The OPT record of a reply (RFC 6891). */
 function optOf(code: Reply['code']): OptAnswer {
   return {
-    ...{ type: 'OPT', name: '.', udpPayloadSize: UDP_BYTES, flags: 0, flag_do: false, options: [] },
+    type: 'OPT',
+    name: '.',
+    udpPayloadSize: UDP_BYTES,
+    flags: 0,
+    flag_do: false,
+    options: [],
     extendedRcode: CODES[code] >> 4,
     ednsVersion: 0,
   };

@@ -8,16 +8,7 @@ import { NodeWatcher } from '../../zookeeper/discovery/node-watcher.js';
 import { isInService, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
 import { ServiceCache } from '../../zookeeper/services/service-cache.js';
-import {
-  ABSENT,
-  type DnsView,
-  type Endpoint,
-  type Facts,
-  factsOf,
-  type Holder,
-  isHost,
-  UNKNOWN,
-} from './zone.js';
+import { type DnsView, type Endpoint, type Facts, factsOf, type Holder, isHost, UNKNOWN } from './zone.js';
 
 interface TreeViewOptions {
   /** The caller closes it. */
@@ -74,11 +65,9 @@ export class TreeView implements Pick<DnsView, 'service' | 'node' | 'nodeIdOf' |
   }
 
   service(key: string): Facts<readonly Endpoint[]> {
-    const names = this.#facts(this.#list, () => this.#names);
-    if (names.kind !== 'known') return names;
-    const name = names.value.get(key);
-    if (name === undefined) return ABSENT;
-    const cache = this.#services.get(name) ?? this.#open(name);
+    const name = this.#facts(this.#list, () => this.#names.get(key));
+    if (name.kind !== 'known') return name;
+    const cache = this.#services.get(name.value) ?? this.#open(name.value);
     return this.#facts(cache, () => this.#endpointsOf(cache.instances));
   }
 

@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import { type Answer, encode, type SrvAnswer } from 'dns-packet';
 import type { RandomSource } from '../../core/base/clock.js';
 import { MAX_PORT } from '../../core/base/ports.js';
+import type { LeaseClaim } from '../../node/wire/entries-wire.js';
 
 /** What a view knows of a name. */
 export type Facts<T> =
@@ -21,13 +22,18 @@ export function factsOf<T>(value: T | undefined): Facts<T> {
   return value === undefined ? ABSENT : { kind: 'known', value };
 }
 
+/** @param make returns undefined where there is no such name */
+function mapped<T, U>(facts: Facts<T>, make: (value: T) => U | undefined): Facts<U> {
+  return facts.kind === 'known' ? factsOf(make(facts.value)) : facts;
+}
+
 /** Where something can be reached. */
 export interface Endpoint {
   /** An IP address, or a host name with labels that DNS can carry. */
   readonly host: string;
   readonly port?: number | undefined;
   /** The node that it says it is. */
-  readonly claim?: { readonly nodeId: number; readonly version: number | null } | null;
+  readonly claim?: LeaseClaim | null;
   /** The task that it may be, where it does not say. */
   readonly taskId?: string;
 }
@@ -112,8 +118,7 @@ const NAMES = new RegExp(
 );
 
 /** Answers a question from what is known now. Never throws. */
-export function lookUp(question: { readonly name: string; readonly type: string }, zone: Zone): Lookup {
-  const { name, type } = question;
+export function lookUp({ name, type }: { readonly name: string; readonly type: string }, zone: Zone): Lookup {
   const { domain, view } = zone;
   const [lower, below] = [name.toLowerCase(), `.${domain}`];
   const isApex = lower === domain;
@@ -134,34 +139,24 @@ function entryAt(name: string, view: DnsView): Facts<Entry> {
   const match = NAMES.exec(name);
   if (match === null) return ABSENT;
   const { plain, service = plain, node, shard, hex } = match.groups as Partial<Record<string, string>>;
-  if (service !== undefined) {
-    const endpoints = view.service(service);
-    if (endpoints.kind !== 'known') return endpoints;
-    return endpoints.value.length === 0 ? ABSENT : factsOf({ endpoints: endpoints.value });
-  }
+  if (service !== undefined)
+    return mapped(view.service(service), (endpoints) => (endpoints.length > 0 ? { endpoints } : undefined));
   if (hex !== undefined) {
     const host = hex.length === 8 ? Buffer.from(hex, 'hex').join('.') : hex.replace(/.{4}(?=.)/g, '$&:');
     return factsOf({ endpoints: [{ host }] });
   }
-  if (node !== undefined) {
-    const holder = view.node(Number(node));
-    if (holder.kind !== 'known') return holder;
-    const { version, taskId } = holder.value;
-    return entryOf(holder.value, [`version=${version}`, ...(taskId === undefined ? [] : [`task=${taskId}`])]);
-  }
+  if (node !== undefined)
+    return mapped(view.node(Number(node)), ({ version, taskId, ...where }) =>
+      entryOf(where, [`version=${version}`, ...(taskId === undefined ? [] : [`task=${taskId}`])]),
+    );
   if (shard === undefined) return factsOf({ endpoints: [] });
-  const owner = view.shard(Number(shard));
-  if (owner.kind !== 'known') return owner;
-  const { token, nodeId } = owner.value;
-  return entryOf(owner.value, [`token=${token}`, `node=${nodeId}`], { nodeId, version: null });
+  return mapped(view.shard(Number(shard)), ({ token, nodeId, ...where }) =>
+    entryOf(where, [`token=${token}`, `node=${nodeId}`], { nodeId, version: null }),
+  );
 }
 
-function entryOf(
-  { host, port }: Reachable,
-  text: readonly string[],
-  claim: Endpoint['claim'] = null,
-): Facts<Entry> {
-  return factsOf({ endpoints: host === undefined ? [] : [{ host, port, claim }], text });
+function entryOf({ host, port }: Reachable, text: readonly string[], claim: LeaseClaim | null = null): Entry {
+  return { endpoints: host === undefined ? [] : [{ host, port, claim }], text };
 }
 
 function recordsOf({ endpoints, text }: Entry, type: string, isApex: boolean, zone: Zone): Lookup {
@@ -169,8 +164,10 @@ function recordsOf({ endpoints, text }: Entry, type: string, isApex: boolean, zo
   const asked = type !== 'ANY' ? type : isApex ? 'SOA' : 'A';
   if (asked === 'A' || asked === 'AAAA') return addressRecords(endpoints, asked, zone);
   if (asked === 'SRV') return serverRecords(endpoints, zone);
-  if (asked === 'TXT' && text)
-    return found([{ type: asked, name: '', ttl: ttlOf(zone), data: text.map(cut) }]);
+  if (asked === 'TXT' && text) {
+    const data = text.map((each) => Buffer.from(each).subarray(0, MAX_TEXT_BYTES));
+    return found([{ type: asked, name: '', ttl: ttlOf(zone), data }]);
+  }
   if ((asked === 'SOA' || asked === 'NS') && isApex) return found([{ ...apexRecord(asked, zone), name: '' }]);
   return addressRecords(endpoints, 'CNAME', zone);
 }
@@ -188,9 +185,7 @@ function addressRecords(endpoints: readonly Endpoint[], type: 'A' | 'AAAA' | 'CN
   }
   const ttl = ttlOf(zone);
   const records = (name: string, addresses: Iterable<string>) =>
-    type === 'CNAME'
-      ? []
-      : Array.from(addresses).flatMap((data) => (typeOf(data) === type ? { type, name, ttl, data } : []));
+    Array.from(addresses).flatMap((data) => (typeOf(data) === type ? { type, name, ttl, data } : []));
   // A name has addresses or one other name: the first one decides.
   for (const host of hosts) {
     if (typeOf(host) !== undefined) return found(records('', hosts));
@@ -262,10 +257,7 @@ function turned<T>(all: readonly T[], { random }: Zone): readonly T[] {
 function apexRecord(type: 'SOA' | 'NS', { domain, negativeTtl: ttl }: Zone): Answer {
   const mname = `ns.${domain}`;
   if (type === 'NS') return { type, name: domain, ttl, data: mname };
-  const times = { serial: 1, refresh: 3_600, retry: 600, expire: 86_400, minimum: ttl };
-  return { type, name: domain, ttl, data: { mname, rname: `hostmaster.${domain}`, ...times } };
-}
-
-function cut(text: string): Buffer {
-  return Buffer.from(text).subarray(0, MAX_TEXT_BYTES);
+  const rname = `hostmaster.${domain}`;
+  const data = { mname, rname, serial: 1, refresh: 3_600, retry: 600, expire: 86_400, minimum: ttl };
+  return { type, name: domain, ttl, data };
 }

@@ -62,8 +62,10 @@ export class ClusterMetrics implements MetricsText {
   /** @throws {StoreError} or {ZooKeeperError} while the cluster has never been read */
   async text(): Promise<string> {
     const view = await this.cluster();
-    const { report, store } = await view.snapshot();
-    const { nodes } = report;
+    const {
+      report: { nodes },
+      store,
+    } = await view.snapshot();
     this.#up.set(store.state === 'ok' ? 1 : 0);
     for (const state of STATES)
       this.#nodeIds.set({ state }, nodes.filter((node) => node.state === state).length);

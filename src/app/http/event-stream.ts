@@ -29,7 +29,7 @@ const TICK_MS = 1_000;
  */
 const HEARTBEAT_MS = 9_000;
 const HEARTBEAT = Buffer.from(':\n\n');
-const NULL = Buffer.from('null');
+export const NULL = Buffer.from('null');
 
 /**
  * How long a browser is to wait before it connects again, in milliseconds: the field with which a stream

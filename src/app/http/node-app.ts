@@ -5,6 +5,7 @@ import { checkArguments, checked, FUNCTION, maybe } from '../../core/base/argume
 import type { Clock } from '../../core/base/clock.js';
 import type { ClusterView } from '../../node/monitor/cluster-view.js';
 import { nodeHealthJson, type WatchedNode } from '../../node/runtime/node-monitor.js';
+import type { ConsoleOffers } from '../../node/wire/cluster-snapshot.js';
 import type { NodeHealth } from '../../node/wire/node-health.js';
 import { clusterApi } from './console/cluster-api.js';
 import { type ConfigurationsSource, configurationsApi } from './console/configurations-api.js';
@@ -12,7 +13,7 @@ import { type DataSource, dataApi } from './console/data-api.js';
 import { type ServicesSource, servicesApi } from './console/services-api.js';
 import { consoleAssets } from './console-assets.js';
 import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from './problem.js';
-import { type BearerToken, checkBearer, checkHost, pageAccess } from './server/access.js';
+import { type BearerToken, checkBearer, checkHost, pageAccess, type WriteAccess } from './server/access.js';
 import { OpenStreams } from './server/open-streams.js';
 import { type ServedShards, shardsApi } from './shards-api.js';
 
@@ -72,7 +73,7 @@ const PROTECTED = ['/lease', '/metrics', '/api/*', '/shards/*'];
 
 /**
  * Whether requests for a path are urgent, as health checks are: they are answered at once and with little. So
- * are the answers of programs to the stop of a shard; those that follow the events are bounded themselves.
+ * are the answers of programs to the stop of a shard; programs that follow the events are bounded themselves.
  */
 export function isUrgent(path: string): boolean {
   return (
@@ -128,25 +129,26 @@ export function nodeApp(options: NodeAppOptions): Hono {
       GET: (context) => {
         const health = monitor.health();
         const facts = nodeHealthJson(health, clock);
-        const isGoing = health.state === 'stopping' && heldForOthers;
-        if (health.state === 'held' || (health.state === 'stopping' && !isGoing))
-          return answer(200, facts, context);
-        const why = `${isGoing ? 'the lease is about to be given back' : 'no lease is held'}: ${health.reason}`;
+        const isStopping = health.state === 'stopping';
+        if (health.state === 'held' || (isStopping && !heldForOthers)) return answer(200, facts, context);
+        const why = `${isStopping ? 'the lease is about to be given back' : 'no lease is held'}: ${health.reason}`;
         return answer(503, { error: 'unavailable', message: why, ...facts, validForMs: null }, context);
       },
     });
   }
   if (monitor && shards) {
-    const writes = token ? ({ kind: 'token', token } as const) : ({ kind: 'anybody' } as const);
+    const writes: WriteAccess = token ? { kind: 'token', token } : { kind: 'anybody' };
     app.route('/', shardsApi({ clock, shards, monitor, writes, streams }));
   }
   if (metrics) metricsRoute(app, metrics);
-  const pages = {
-    '/': cluster && ('main' as const),
-    '/services': services && ('services' as const),
-    '/configurations': configurations && ('configurations' as const),
-  };
-  if (cluster || services || configurations) app.route('/', consoleAssets(pages));
+  if (cluster || services || configurations) {
+    const assets = consoleAssets({
+      '/': cluster && 'main',
+      '/services': services && 'services',
+      '/configurations': configurations && 'configurations',
+    });
+    app.route('/', assets);
+  }
   if (configurations) app.route('/', configurationsApi({ ...configurations, clock, streams }));
   if (services) {
     const writes = pageAccess(services.allowWrites, token, 'allowWrites');
@@ -155,9 +157,9 @@ export function nodeApp(options: NodeAppOptions): Hono {
   if (data)
     app.route('/', dataApi({ ...data, clock, writes: pageAccess(data.allowWrites, token, 'allowWrites') }));
   if (cluster) {
-    const offers = {
-      hasServices: services && (true as const),
-      hasConfigurations: configurations && (true as const),
+    const offers: ConsoleOffers = {
+      hasServices: services && true,
+      hasConfigurations: configurations && true,
       writesData: data?.allowWrites || undefined,
     };
     const instance = monitor && { monitor, json: () => healthBody(monitor.health(), 'ready', clock) };

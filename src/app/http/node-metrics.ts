@@ -172,13 +172,13 @@ function registerGauges(
     'How long ago the map of shards was changed that this node follows.',
     ({ epochAgeMs }) => epochAgeMs / 1_000,
   );
-  const info = {
+  const info = new Gauge({
     name: 'nodelease_build_info',
     help: 'Which nodelease this is: always 1.',
     labelNames: ['version'],
     registers,
-  };
-  new Gauge(info).set({ version: VERSION }, 1);
+  });
+  info.set({ version: VERSION }, 1);
 }
 
 function isHeld({ state }: NodeHealth): boolean {

@@ -33,6 +33,11 @@ export class HttpProblem extends Error {
   }
 }
 
+/** The refusal of a request that may succeed later. */
+export function unavailable(message: string, afterSeconds = 1): HttpProblem {
+  return new HttpProblem('unavailable', message, { 'retry-after': `${afterSeconds}` });
+}
+
 /**
  * The answer to a failure: 400 for wrong values, 502 if ZooKeeper refuses, as without rights, 503 if a server
  * is away or other clients keep changing the znode. The client learns nothing of a fault in this program.
@@ -50,8 +55,7 @@ export function problemOf(failure: unknown): HttpProblem {
     failure.fault !== 'aborted'
   )
     return new HttpProblem('refused-by-zookeeper', explain(failure));
-  if (failure instanceof NodeLeaseError)
-    return new HttpProblem('unavailable', explain(failure), { 'retry-after': '1' });
+  if (failure instanceof NodeLeaseError) return unavailable(explain(failure));
   return new HttpProblem('internal', 'a fault in this server; its log says more');
 }
 
@@ -66,6 +70,16 @@ export const PLAIN: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 };
+
+/** An answer in JSON. */
+export function jsonAnswer(json: unknown, headers: Readonly<Record<string, string>> = {}): Response {
+  return Response.json(json, { headers: { ...PLAIN, ...headers } });
+}
+
+/** An answer without content: it is done. */
+export function doneAnswer(status = 204): Response {
+  return new Response(null, { status, headers: PLAIN });
+}
 
 /** A refusal as it is sent: `{ "error", "message" }`. */
 export function problemResponse({ error, message, headers }: HttpProblem): Response {
@@ -99,10 +113,10 @@ export function route(
   methods: Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'DELETE', Handle>>>,
 ): void {
   for (const [method, handle] of Object.entries(methods)) app.on(method, path, handle);
-  const allow = Object.keys(methods).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  const allow = Object.keys(methods)
+    .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    .join(', ');
   app.all(path, ({ req }) => {
-    throw new HttpProblem('method-not-allowed', `method: expected ${allow.join(', ')}, got ${req.method}`, {
-      allow: allow.join(', '),
-    });
+    throw new HttpProblem('method-not-allowed', `method: expected ${allow}, got ${req.method}`, { allow });
   });
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../../core/base/clock.js';
 import type { WatchedNode } from '../../node/runtime/node-monitor.js';
 import { parseInteger } from '../../node/settings/values.js';
 import { eventStream, RETRY } from './event-stream.js';
-import { HttpProblem, PLAIN, route } from './problem.js';
+import { doneAnswer, HttpProblem, jsonAnswer, route } from './problem.js';
 import { checkWrite, type WriteAccess } from './server/access.js';
 import { HTTP_LIMITS } from './server/http-limits.js';
 import type { OpenStreams } from './server/open-streams.js';
@@ -41,7 +41,7 @@ export interface ShardsState {
 export interface ShardsChange {
   /** Shards as they are now. */
   readonly held: readonly HeldShard[];
-  /** The numbers of those that are not held any more. */
+  /** The numbers of shards that are not held any more. */
   readonly gone: readonly number[];
 }
 
@@ -78,7 +78,6 @@ const ASKED_MS = 1_000;
 /** About how many bytes of events are sent at once. */
 const CHUNK = 16_384;
 
-const done = () => new Response(null, { status: 204, headers: PLAIN });
 const parseToken = (text = '') => parseInteger(text, 'token', 1, Number.MAX_SAFE_INTEGER);
 
 /**
@@ -115,8 +114,7 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
         valid
           .filter(({ deadline }) => (deadline !== null) === isStopping)
           .map(({ shard, token }) => ({ shard, token }));
-      const answer = { count, epoch, owned: shown(false), stopping: shown(true) };
-      return Response.json(answer, { headers: PLAIN });
+      return jsonAnswer({ count, epoch, owned: shown(false), stopping: shown(true) });
     },
   });
   route(app, '/shards/events', {
@@ -129,7 +127,7 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
     POST: () => {
       askedAt = Number.NEGATIVE_INFINITY;
       shards.ended();
-      return done();
+      return doneAnswer();
     },
   });
   route(app, '/shards/:shard/stopped', {
@@ -154,7 +152,7 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
         );
       answered.set(shard, work);
       shards.stopped(shard, work.token);
-      return done();
+      return doneAnswer();
     },
   });
   route(app, '/shards/:shard/failed', {
@@ -164,7 +162,7 @@ export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApi
       if (work?.token !== token)
         throw new HttpProblem('not-found', `shard ${shard} is not held here with token ${token}`);
       shards.failed(shard, token);
-      return done();
+      return doneAnswer();
     },
   });
   return app;

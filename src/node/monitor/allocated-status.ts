@@ -57,18 +57,20 @@ export function widthNeededBy(groups: readonly number[] = []): number {
 
 function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   const { path, assignment, text, createdZxid, sessionId } = entry;
-  const unknown = {
+  const tenure = text === undefined ? undefined : readTenure(text);
+  // The number of the transaction is the fencing token, even in the first instant of a tenure, when the data
+  // do not have it yet.
+  const version = tenure === undefined ? (assignment?.version ?? 0) : Number(createdZxid ?? 0);
+  const facts = {
     age: undefined,
     durationMs: undefined,
     timestamp: undefined,
     knownNodes: {},
     idWidth: undefined,
+    id,
+    version,
+    taskId: tenure?.taskId ?? assignment?.taskId,
   };
-  const tenure = text === undefined ? undefined : readTenure(text);
-  // The number of the transaction is the fencing token, even in the first instant of a tenure, when the data
-  // do not have it yet.
-  const version = tenure === undefined ? (assignment?.version ?? 0) : Number(createdZxid ?? 0);
-  const facts = { ...unknown, id, version, taskId: tenure?.taskId ?? assignment?.taskId };
   if (createdZxid !== undefined && sessionId === undefined) {
     return {
       ...facts,
@@ -101,7 +103,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
  * @throws `signal.reason`
  */
 export async function scanAllocated(
-  zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
+  zookeeper: TreeReader & Pick<ZooKeeper, 'whenConnected'>,
   where: string,
   clock: Clock,
   signal: AbortSignal,
@@ -109,14 +111,20 @@ export async function scanAllocated(
   await zookeeper.whenConnected({ timeoutMs: CONNECT_TIMEOUT_MS, signal });
   const begun = clock.monotonic();
   const status = await inspectAllocated(zookeeper, signal);
-  const head = { allocation: allocationReport(where, status) };
-  return { nodes: status.nodes, head, latencyMs: clock.monotonic() - begun, clockOffsetMs: null };
+  return {
+    nodes: status.nodes,
+    head: { allocation: allocationReport(where, status) },
+    latencyMs: clock.monotonic() - begun,
+    clockOffsetMs: null,
+  };
 }
 
 /** The report on node ids from ZooKeeper alone. */
 export function allocatedReport(zookeeper: string, status: AllocatedStatus): StatusReport {
-  const nodes = status.nodes.map((node) => nodeReport(node, node.problem));
-  return reportOf({ nodes, allocation: allocationReport(zookeeper, status) });
+  return reportOf({
+    nodes: status.nodes.map((node) => nodeReport(node, node.problem)),
+    allocation: allocationReport(zookeeper, status),
+  });
 }
 
 function allocationReport(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): AllocationReport {

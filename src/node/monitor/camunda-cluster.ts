@@ -44,10 +44,9 @@ const MAX_RESTORES = 20;
 export function camundaConfig(objects: readonly ListedObject[]): ClusterConfig {
   const size = 1 + objects.reduce((highest, { key }) => Math.max(highest, nodeIdOf(key) ?? -1), -1);
   const bootstrapped = objects.some(({ key }) => key === CAMUNDA_MARKER);
-  const durationMs = Number.POSITIVE_INFINITY;
   return {
     size,
-    durationMs,
+    durationMs: Number.POSITIVE_INFINITY,
     graceMs: 0,
     idWidth: 0,
     idFloor: 0,
@@ -110,7 +109,8 @@ export function camundaNode(
   const offsetMs = durationMs > 0 && Math.abs(seconds) > CLOCK_TOLERANCE_S ? seconds * 1_000 : 0;
   const lost = `its body says node id ${nodeId}: the holder works as that one, and renews ${nodeId}.json`;
   return {
-    ...{ acquirable, clockOffsetMs: claimMs === undefined ? null : offsetMs },
+    acquirable,
+    clockOffsetMs: claimMs === undefined ? null : offsetMs,
     warning: nodeId === id ? clockWarning(offsetMs, durationMs) : lost,
   };
 }

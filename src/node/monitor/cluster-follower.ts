@@ -22,7 +22,7 @@ import type { ClusterView, CurrentCluster } from './cluster-view.js';
 import { scanTree } from './discovery/discovery-comparison.js';
 import { leaseChanges } from './lease-changes.js';
 import { problemOf, totalsOf } from './listed-cluster.js';
-import { PAUSE_FACTOR, ScanLoop } from './scan-loop.js';
+import { PAUSE_FACTOR, ScanLoop, treePauseMs } from './scan-loop.js';
 import { nodeReport, reportOf, withWrongVersions } from './status-report.js';
 import { tenuresOf } from './tenures.js';
 import { VersionMemory } from './version-memory.js';
@@ -64,11 +64,6 @@ const SCAN_MS = 1_000;
  * everything, but later ones do not.
  */
 const LONGEST_PAUSE_MS = 10_000;
-/**
- * The pause after a scan of the tree, in multiples of its duration, and its minimum: a scan takes one request
- * for each znode.
- */
-const TREE_PAUSE = { factor: 4, minMs: 2_000 };
 /** For how long a snapshot waits for the discovery tree, in milliseconds. */
 const TREE_TIMEOUT_MS = 1_000;
 /** How long the same report is returned again, in milliseconds: there may be many callers at one time. */
@@ -159,10 +154,7 @@ export class ClusterFollower implements ClusterView {
       );
       // Without a store there are no leases to compare with.
       this.#onTree(report, session ? status : null);
-      return Math.max(
-        TREE_PAUSE.minMs,
-        report === null ? 0 : TREE_PAUSE.factor * (clock.monotonic() - begun),
-      );
+      return treePauseMs(report === null ? 0 : clock.monotonic() - begun);
     }, clock);
   }
 
@@ -271,8 +263,8 @@ export class ClusterFollower implements ClusterView {
     const { events } = this.#facts;
     const at = this.#clock.now();
     const first = (events.at(-1)?.id ?? 0) + 1;
-    const numbered = added.map((each, index): ClusterEvent => {
-      return {
+    const numbered = added.map(
+      (each, index): ClusterEvent => ({
         nodeId: null,
         version: null,
         taskId: null,
@@ -281,8 +273,8 @@ export class ClusterFollower implements ClusterView {
         id: first + index,
         at,
         since,
-      };
-    });
+      }),
+    );
     if (added.length > 0) this.#facts = { ...this.#facts, events: [...events, ...numbered].slice(-EVENTS) };
   }
 

@@ -131,12 +131,10 @@ export class ClusterReader {
     const beyond = hints.draining.slice(0, MAX_DRAINING);
     const wanted = new Set([...ids, ...beyond]);
     for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id);
-    const toRead = [
-      ...this.#toRead(ids, { rows: hints.rows, at }, listed),
-      ...beyond.filter((id) => !this.#isKnownHeld(id)),
-    ];
+    const listing = { rows: hints.rows, at };
+    const toRead = [...this.#toRead(ids, listing, listed), ...beyond.filter((id) => !this.#isKnownHeld(id))];
     await this.#readAll(toRead, signal);
-    this.#listing = { rows: hints.rows, at };
+    this.#listing = listing;
 
     const justRead = new Set(toRead);
     const now = clock.monotonic();
@@ -173,13 +171,10 @@ export class ClusterReader {
       const before = this.#cluster?.config;
       this.#cluster = await readCluster(this.session, { signal });
       // The listing is older than the settings: an object that it does not show may have been created since.
-      if (this.#cluster?.config.bootstrapped && before?.bootstrapped === false) this.#forgetAbsent();
+      if (this.#cluster?.config.bootstrapped && before?.bootstrapped === false)
+        for (const [id, { reading }] of this.#known) if (reading.kind === 'absent') this.#known.delete(id);
     }
     return this.#cluster?.config;
-  }
-
-  #forgetAbsent(): void {
-    for (const [id, { reading }] of this.#known) if (reading.kind === 'absent') this.#known.delete(id);
   }
 
   /** The facts of Camunda's cluster; undefined without one. */

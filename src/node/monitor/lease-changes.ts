@@ -60,9 +60,7 @@ function leaseChange(
     kind: LeaseChange['kind'],
     text: string,
     tasks: Partial<Pick<LeaseChange, 'taskId' | 'previousTaskId'>> = {},
-  ) => {
-    return { kind, nodeId: id, version, taskId: null, previousTaskId: null, text, ...tasks };
-  };
+  ) => ({ kind, nodeId: id, version, taskId: null, previousTaskId: null, text, ...tasks });
   const problem = problemOf(now, after);
   const wasDamaged = was !== undefined && problemOf(was, before) !== undefined;
   if (problem !== undefined)

@@ -59,34 +59,24 @@ export function listedCluster(
     const id = nodeIdOf(row.key);
     if (id !== undefined) rows.set(id, row);
   }
-  const leases = Array.from({ length: cluster.size }, (_, id) =>
-    listedState(rows.get(id), cluster, tombstoneMaxBytes),
-  );
-  const beyond = [...rows].filter(([id]) => id >= cluster.size);
-  const draining = beyond
-    .filter(([, row]) => listedState(row, cluster, tombstoneMaxBytes) === 'held')
-    .map(([id]) => id);
+  const { size, durationMs, graceMs } = cluster;
+  const stateOf = (row: ListedObject | undefined): ListedState => {
+    if (row === undefined) return 'absent';
+    if (row.size === 0) return 'vacant';
+    if (row.size <= tombstoneMaxBytes) return 'released';
+    return row.age.min > durationMs + graceMs ? 'expired' : 'held';
+  };
+  const leases = Array.from({ length: size }, (_, id) => stateOf(rows.get(id)));
+  const beyond = [...rows].filter(([id]) => id >= size);
+  const held = beyond.filter(([, row]) => stateOf(row) === 'held');
   return {
-    ...{
-      cluster,
-      rows,
-      leases,
-      draining: draining.sort((a, b) => a - b),
-      retired: beyond.length - draining.length,
-    },
+    cluster,
+    rows,
+    leases,
+    draining: held.map(([id]) => id).sort((a, b) => a - b),
+    retired: beyond.length - held.length,
     foreign: camundaCluster(objects),
   };
-}
-
-function listedState(
-  row: ListedObject | undefined,
-  { durationMs, graceMs }: ClusterConfig,
-  tombstoneMaxBytes: number,
-): ListedState {
-  if (row === undefined) return 'absent';
-  if (row.size === 0) return 'vacant';
-  if (row.size <= tombstoneMaxBytes) return 'released';
-  return row.age.min > durationMs + graceMs ? 'expired' : 'held';
 }
 
 /** The totals of a cluster: exact if all of its node ids were read, otherwise according to its LIST. */
@@ -97,13 +87,12 @@ export function totalsOf(
   if (nodes.length === cluster.size) return readTotals(nodes, cluster, retired);
   const count = { held: 0, expired: 0, released: 0, vacant: 0, absent: 0 };
   for (const state of leases) count[state] += 1;
-  const { held, expired, released, vacant, absent } = count;
+  const { released, vacant, absent, ...taken } = count;
   const notCreated = cluster.bootstrapped ? 0 : absent;
   const neverHeld = vacant + notCreated;
   return {
     hints: true,
-    held,
-    expired,
+    ...taken,
     free: released + neverHeld,
     neverHeld,
     evicted: null,

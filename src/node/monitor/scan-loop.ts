@@ -13,6 +13,12 @@ const MIN_PAUSE_MS = 1_000;
 export const PAUSE_FACTOR = 2;
 
 /**
+ * The pause after a scan that takes one or two requests to ZooKeeper for each znode: a multiple of its
+ * duration, both in milliseconds.
+ */
+export const treePauseMs = (tookMs: number) => Math.max(2_000, 4 * tookMs);
+
+/**
  * Repeats a scan as long as it has users: one scan at a time for all of them, with a pause between two.
  * Without users the scan is aborted, and a pause follows, too: callers that repeatedly ask and give up cost
  * the store no more than waiting ones.

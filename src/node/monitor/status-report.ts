@@ -27,7 +27,7 @@ export function statusReport(
 
 /** A report of these facts, with its fields in the order of its JSON. */
 export function reportOf(facts: Partial<StatusReport>): StatusReport {
-  const nothing = {
+  return {
     store: null,
     cluster: null,
     nodes: [],
@@ -36,8 +36,8 @@ export function reportOf(facts: Partial<StatusReport>): StatusReport {
     draining: [],
     totals: null,
     page: null,
+    ...facts,
   };
-  return { ...nothing, ...facts };
 }
 
 /** With more node ids than this, the known versions of all nodes would fill megabytes. */
@@ -105,11 +105,16 @@ export function nodeReport(node: NodeStatus, problem: string | undefined): NodeR
   } = node;
   const expiresIn = expiresInMs(node);
   return {
-    ...{ id, state, version, taskId },
+    id,
+    state,
+    version,
+    taskId,
     ageMs:
       age === undefined ? null : [Math.floor(age.min), Number.isFinite(age.max) ? Math.ceil(age.max) : null],
     expiresInMs: expiresIn === undefined ? null : Math.ceil(expiresIn),
-    ...{ timestamp, knownNodes, idWidth },
+    timestamp,
+    knownNodes,
+    idWidth,
     ...(sticky !== undefined && { sticky }),
     problem: problem ?? null,
     ...(node.camunda && { camunda: node.camunda }),

@@ -1,4 +1,4 @@
-import { checked } from '../../core/base/arguments.js';
+import { checked, NAME, OBJECT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { hostName } from '../../core/base/host/facts.js';
 import { defaultTaskId } from '../../core/base/host/task-id.js';
@@ -199,9 +199,15 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
     const tracer = await installedTracer(systemClock);
     const node = await holdNode({
       ...options,
-      ...{ store, taskId, zookeeper, killOnLoss: onLost === 'exit' },
-      ...{ clock: systemClock, random: systemRandom, tracer },
-      ...{ onLeaseEvent, onDiscoveryEvent: zookeeper?.onEvent },
+      store,
+      taskId,
+      zookeeper,
+      killOnLoss: onLost === 'exit',
+      clock: systemClock,
+      random: systemRandom,
+      tracer,
+      onLeaseEvent,
+      onDiscoveryEvent: zookeeper?.onEvent,
     });
     return manage(node, onLost, () => monitor?.stopping('the lease is being released'));
   } catch (error) {
@@ -259,18 +265,13 @@ function checkAcquireOptions(options: AcquireOptions): void {
 }
 
 function checkDataDirOptions(dataDir: DataDirOptions): void {
-  if (
-    typeof dataDir !== 'object' ||
-    dataDir === null ||
-    typeof dataDir.root !== 'string' ||
-    dataDir.root === ''
-  )
+  if (!OBJECT.is(dataDir) || !NAME.is(dataDir.root))
     throw new ConfigError('dataDir', dataDir, 'an object with the path of a directory as root');
   checkOptions(dataDir, 'dataDir.', ['onEvent']);
 }
 
 function checkZooKeeperOptions(zookeeper: AcquireZooKeeperOptions): void {
-  if (typeof zookeeper !== 'object' || zookeeper === null) {
+  if (!OBJECT.is(zookeeper)) {
     throw new ConfigError(
       'zookeeper',
       zookeeper,

@@ -1,3 +1,4 @@
+import { checkArguments, kind, maybe, OBJECT, TEXT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { checkKnown } from '../../core/base/option-check.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
@@ -7,7 +8,7 @@ import {
   openZooKeeper,
   type ZooKeeperClient,
 } from '../../zookeeper/client/zookeeper-client.js';
-import type { PayloadCodec } from '../../zookeeper/services/instance/payload-codec.js';
+import { PAYLOAD, type PayloadCodec } from '../../zookeeper/services/instance/payload-codec.js';
 import { ServiceDiscovery, type ServiceEvent } from '../../zookeeper/services/service-discovery.js';
 
 /** Options of {@link connectServices}. */
@@ -82,7 +83,11 @@ export function connectServices<P = unknown>(options: ConnectServicesOptions<P>)
   checkOptions(options);
   const { connect, auth, tls, sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS, ...discovery } = options;
   const zookeeper = openZooKeeper({
-    ...{ connect, tls, clock: systemClock, random: systemRandom, sessionTimeoutMs },
+    connect,
+    tls,
+    clock: systemClock,
+    random: systemRandom,
+    sessionTimeoutMs,
     ...(auth !== undefined && { auth }),
   });
   try {
@@ -105,25 +110,21 @@ const OPTION_NAMES: readonly OptionName[] = [
   'onEvent',
 ];
 
+const KINDS = {
+  options: kind("an object such as { connect: 'zk1:2181' }", OBJECT.is),
+  connect: kind('servers such as zk1:2181,zk2:2181/shop', TEXT.is),
+  basePath: maybe(kind('a path such as /services', TEXT.is)),
+  payload: maybe(PAYLOAD),
+};
+
 /** Checks what the compiler checks in TypeScript. */
-function checkOptions(options: unknown): asserts options is ConnectServicesOptions<unknown> {
-  if (typeof options !== 'object' || options === null)
-    throw new ConfigError('options', options, "an object such as { connect: 'zk1:2181' }");
+function checkOptions(options: Partial<Record<OptionName, unknown>>): void {
+  checkArguments({ options }, KINDS);
   checkKnown(options, OPTION_NAMES);
-  const { connect, auth, basePath, payload } = options as Readonly<Record<string, unknown>>;
-  if (typeof connect !== 'string')
-    throw new ConfigError('connect', connect, 'servers such as zk1:2181,zk2:2181/shop');
+  const { connect, auth, basePath, payload } = options;
+  checkArguments({ connect }, KINDS);
   // The given value may be a password.
   if (auth !== undefined && typeof auth !== 'string')
     throw new ConfigError('auth', typeof auth, 'a text such as digest:user:password');
-  if (basePath !== undefined && typeof basePath !== 'string')
-    throw new ConfigError('basePath', basePath, 'a path such as /services');
-  if (payload !== undefined && !isCodec(payload))
-    throw new ConfigError('payload', payload, 'a codec with the methods encode and decode');
-}
-
-function isCodec(value: unknown): boolean {
-  const isFunction = (name: string) =>
-    typeof (value as Readonly<Record<string, unknown>>)[name] === 'function';
-  return typeof value === 'object' && value !== null && isFunction('encode') && isFunction('decode');
+  checkArguments({ basePath, payload }, KINDS);
 }

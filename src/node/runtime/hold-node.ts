@@ -118,7 +118,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   let discoverer: Discoverer | undefined;
   let source: LeaseSource | undefined;
   let lease: Lease | undefined;
-  let dataDir: string | undefined;
+  let data: PreparedDataDir | undefined;
   let origin: TenureOrigin = options.nodeId === undefined ? 'vacant' : 'static';
   const onEvent: LeaseListener = (event) => {
     if (event.type === 'renewed') options.onRenewed?.(event.deadline);
@@ -129,10 +129,10 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   /** False if the file system does not answer: the node id is then held until the process ends. */
   const markedEnd = async () => {
     // With copies, other programs' work may be left: `serve` cannot know. After a loss, own work may be left.
-    if (dataDir === undefined || options.dataDir?.copy || !lease?.isValid()) return true;
+    if (data === undefined || options.dataDir?.copy || !lease?.isValid()) return true;
     const { markEnded } = await import('../../core/data-dir/marker.js');
     let isSettled = false;
-    const marked = markEnded(dataDir).then(() => {
+    const marked = markEnded(data.path).then(() => {
       isSettled = true;
     });
     await limited('marking the end of the data directory', MARK_TIMEOUT_MS, marked);
@@ -156,10 +156,10 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     if (zookeeper !== undefined) discoverer = await openDiscoverer(zookeeper, options);
     await discoverer?.connected(signal);
     source = await leaseSource(options, discoverer);
-    const { leases, announcesNode } = source;
+    const { leases, announcesNode = true } = source;
     lease = await source.acquire(onEvent);
-    const data = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
-    dataDir = data?.path;
+    data = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
+    const dataDir = data?.path;
     const discovery = await discoverer?.start(
       { lease, origin, leases, announcesNode, announcesService },
       signal,
@@ -213,8 +213,8 @@ interface LeaseSource {
   readonly acquire: (onEvent: LeaseListener) => Promise<Lease>;
   /** Reads the leases; undefined if there are none. */
   readonly leases?: () => Promise<ClusterStatus | undefined>;
-  /** Whether the discovery tree makes the node id's znode. */
-  readonly announcesNode: boolean;
+  /** Whether the discovery tree makes the node id's znode. @default true */
+  readonly announcesNode?: boolean;
   /** Closes what was opened for it. */
   readonly close?: () => Promise<void>;
 }
@@ -225,7 +225,7 @@ async function leaseSource(options: HoldOptions, discoverer: Discoverer | undefi
   if (nodeId !== undefined) {
     const { staticLease } = await import('../../core/lease/hold/static-lease.js');
     signal?.throwIfAborted();
-    return { acquire: async () => staticLease({ id: nodeId, taskId }), announcesNode: true };
+    return { acquire: async () => staticLease({ id: nodeId, taskId }) };
   }
   if (provider === 'zookeeper') return fromZooKeeper(options, discoverer as Discoverer);
   const wanted = { ...options, sticky: await stickyKey(options) };
@@ -243,15 +243,14 @@ async function stickyKey({ sticky, dataDir, random }: HoldOptions): Promise<stri
 
 /** A node id from a store, kept in this thread. */
 async function fromStore(options: HoldOptions): Promise<LeaseSource> {
-  const { store: given, onStoreOpened } = options;
+  const { store: given } = options;
   const isOwn = isUrl(given);
   const store = isOwn ? await openedStore({ ...options, store: given }, options) : given;
-  onStoreOpened?.();
+  options.onStoreOpened?.();
   const { acquireLease } = await import('../../core/lease/acquire/acquire-lease.js');
   return {
     acquire: (onEvent) => acquireLease({ ...options, store, onEvent }),
     leases: async () => inspect(await sessionOf(store, options)),
-    announcesNode: true,
     close: async () => (isOwn ? store.close() : undefined),
   };
 }
@@ -272,14 +271,11 @@ async function fromWorker(options: HoldOptions): Promise<LeaseSource> {
   const settings = { ...storeAccess(options), ...forThread(options), store: storeUrl, killOnLoss };
   // This thread's own connection, opened when it is first used.
   let second: Promise<StoreSession> | undefined;
-  const session = () => {
-    second ??= openedStore({ ...options, store }, options).then((opened) => sessionOf(opened, options));
-    return second;
-  };
+  const session = () =>
+    (second ??= openedStore({ ...options, store }, options).then((opened) => sessionOf(opened, options)));
   return {
     acquire: (emit) => acquireInWorker({ settings, clock, random, session, signal, tracer, emit }),
     leases: async () => inspect(await session()),
-    announcesNode: true,
     close: async () => (await second)?.store.close(),
   };
 }

@@ -87,8 +87,8 @@ export class NodeMonitor {
 
   /** A node id is held from now on. The phase stays `stopping` if that was reported before. */
   hold(lease: Lease, discovery?: Discovery, dataDir?: string): void {
-    checkArguments({ lease }, { lease: LEASE });
-    checkArguments({ discovery, dataDir }, { discovery: maybe(OBJECT), dataDir: maybe(TEXT) });
+    const kinds = { lease: LEASE, discovery: maybe(OBJECT), dataDir: maybe(TEXT) };
+    checkArguments({ lease, discovery, dataDir }, kinds);
     this.#lease = lease;
     this.#discovery = discovery;
     this.#dataDir = dataDir;

@@ -43,11 +43,7 @@ export class OpenTelemetryTracer implements LeaseTracer {
     attributes: LeaseAttributes,
     run: (note: NoteAttributes) => Promise<T>,
   ): Promise<T> {
-    const options = {
-      kind: this.api.SpanKind.INTERNAL,
-      attributes: presentable(attributes),
-      root: name === 'nodelease.renew',
-    };
+    const options = { kind: this.api.SpanKind.INTERNAL, ...optionsOf(name, attributes) };
     return this.#tracer.startActiveSpan(name, options, async (span) => {
       try {
         return await run((later) => span.setAttributes(presentable(later)));
@@ -62,11 +58,7 @@ export class OpenTelemetryTracer implements LeaseTracer {
 
   past(name: LeaseSpanName, attributes: LeaseAttributes, tookMs: number, failure?: unknown): void {
     const endTime = this.clock.now();
-    const options = {
-      attributes: presentable(attributes),
-      startTime: endTime - tookMs,
-      root: name === 'nodelease.renew',
-    };
+    const options = { startTime: endTime - tookMs, ...optionsOf(name, attributes) };
     const span = this.#tracer.startSpan(name, options);
     if (failure !== undefined) this.#fail(span, failure);
     span.end(endTime);
@@ -102,6 +94,10 @@ export async function installedTracer(clock: Pick<Clock, 'now'>): Promise<OpenTe
 interface Registered extends TracerProvider {
   getDelegate?(): Registered;
   forceFlush?(): Promise<void>;
+}
+
+function optionsOf(name: LeaseSpanName, attributes: LeaseAttributes) {
+  return { attributes: presentable(attributes), root: name === 'nodelease.renew' };
 }
 
 function presentable(attributes: LeaseAttributes): LeaseAttributes {

@@ -33,6 +33,8 @@ export async function openedStore(
   const { openStore } = await import('../../core/store/open-store.js');
   return openStore(store, {
     ...storeAccess(settings),
-    ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS },
+    clock,
+    random,
+    requestTimeoutMs: REQUEST_TIMEOUT_MS,
   });
 }

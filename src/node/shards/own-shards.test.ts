@@ -429,7 +429,7 @@ describe('shards', () => {
   });
 
   it.each([false, true])(
-    'that are not stopped for long cost those that wait for them no further reads; watches: %s',
+    'that are not stopped for long cost the nodes that wait for them no further reads; watches: %s',
     async (watches) => {
       const fleet = shardFleet({ count: 4, watches });
       await fleet.task({ stopMs: 3_600_000, stopTimeoutMs: 3_600_000 });

@@ -12,7 +12,12 @@ import { ensureMap } from './shard-map.js';
 import { checkCount } from './shard-of.js';
 
 const NAMES = [
-  ...(['count', 'start', 'startTimeoutMs', 'stopTimeoutMs', 'address', 'onEvent'] as const),
+  'count',
+  'start',
+  'startTimeoutMs',
+  'stopTimeoutMs',
+  'address',
+  'onEvent',
 ] satisfies (keyof OwnShardsOptions)[];
 
 /**

@@ -84,7 +84,7 @@ export function plan(
     : { epoch, members, shards, ...(own.size > 0 && { limits: own }) };
 }
 
-/** The one with the fewest, of those that have room; else the giver. */
+/** The one with the fewest, of all that have room; else the giver. */
 function taker(loads: readonly Load[], giver: Load | undefined, count: number): Load | undefined {
   let best: Load | undefined;
   let least = Number.POSITIVE_INFINITY;
@@ -103,15 +103,15 @@ function balance(
   loads: readonly Load[],
   loadOf: ReadonlyMap<MapMember | undefined, Load>,
 ): void {
-  // What members at their limits do not take is for the others. The larger shares are for those that have
-  // most: so the fewest shards move.
+  // What members at their limits do not take is for the others. The larger shares are for the members that
+  // have most: so the fewest shards move.
   const byShare = [...loads].sort((a, b) => b.limit - a.limit || b.held - a.held).reverse();
   let left = shards.length;
   for (const [at, load] of byShare.entries()) {
     load.share = Math.min(load.limit, Math.floor(left / (loads.length - at)));
     left -= load.share;
   }
-  // Of a member at its limit. It goes first, with those that are on their way: that interrupts no work.
+  // Of a member at its limit. It goes first, with the shards that are on their way: that interrupts no work.
   const isStuck = ({ owner, next, failed }: Shard) =>
     !next && failed && (loadOf.get(owner)?.limit ?? 0) < shards.length;
   const isAtRest = (shard: Shard) => Number(!shard.next && !isStuck(shard));

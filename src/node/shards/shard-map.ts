@@ -115,25 +115,25 @@ function decoded(body: string): ShardMap {
     unusable('members');
   const frozen = fields.frozen === true;
   if (frozen && members.length > 0) unusable('frozen');
-  const [owner, tokens] = [readList(fields, 'owner', count), readList(fields, 'token', count)];
-  const next = readSome(fields, 'next', count);
+  const [owners, tokens] = [readList(fields, 'owner', count), readList(fields, 'token', count)];
+  const nexts = readSome(fields, 'next', count);
   const failed = readSome(fields, 'failed', count);
   const limit = readSome(fields, 'limit', members.length);
   const memberOf = (list: Fields, shard: number) =>
     members[readInteger(list, String(shard), -1, members.length - 1)];
   const earlier = earlierEpochs(epoch);
-  const tokenOf = (shard: number) => {
+  const shards = Array.from({ length: count }, (_, shard) => {
+    const owner = memberOf(owners, shard);
     const token = readInteger(tokens, String(shard), 0, epoch - earlier);
-    return token && earlier + token;
-  };
-  const nextOf = (shard: number) => (shard in next ? memberOf(next, shard) : undefined);
-  const shards = Array.from({ length: count }, (_, shard) => ({
-    owner: memberOf(owner, shard),
-    token: tokenOf(shard),
-    // The owner itself is no move.
-    next: nextOf(shard) === memberOf(owner, shard) ? undefined : nextOf(shard),
-    ...(shard in failed && { failed: readInteger(failed, String(shard), 0, MAX_FAILED) || undefined }),
-  }));
+    const next = shard in nexts ? memberOf(nexts, shard) : undefined;
+    return {
+      owner,
+      token: token && earlier + token,
+      // The owner itself is no move.
+      next: next === owner ? undefined : next,
+      ...(shard in failed && { failed: readInteger(failed, String(shard), 0, MAX_FAILED) || undefined }),
+    };
+  });
   const limits = new Map(
     members.flatMap((member, at) =>
       at in limit ? [[member, readInteger(limit, String(at), 0, count)]] : [],

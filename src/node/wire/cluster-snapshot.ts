@@ -55,18 +55,18 @@ export interface ClusterEvent {
    * again, or went back. `store-failed`, `store-ok`: the scans themselves.
    */
   readonly kind:
-    | (
-        | 'acquired'
-        | 'taken-over'
-        | 'released'
-        | 'evicted'
-        | 'overdue'
-        | 'retired'
-        | 'restored'
-        | 'damaged'
-        | 'version-repeated'
-      )
-    | ('resized' | 'store-failed' | 'store-ok');
+    | 'acquired'
+    | 'taken-over'
+    | 'released'
+    | 'evicted'
+    | 'overdue'
+    | 'retired'
+    | 'restored'
+    | 'damaged'
+    | 'version-repeated'
+    | 'resized'
+    | 'store-failed'
+    | 'store-ok';
   /** Null if the event is not about one node id. */
   readonly nodeId: number | null;
   readonly version: number | null;

@@ -130,7 +130,7 @@ export interface LeaseTotals {
   readonly hints: boolean;
   readonly held: number;
   readonly expired: number;
-  /** Ids that may be taken and are not `expired`. With a LIST also those that were evicted a moment ago. */
+  /** Ids that may be taken and are not `expired`. With a LIST also ids that were evicted a moment ago. */
   readonly free: number;
   /** Number of the free ones that were never held. */
   readonly neverHeld: number;

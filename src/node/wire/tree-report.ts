@@ -27,7 +27,7 @@ export interface DiscoveryReport {
   readonly exists: boolean;
   /** In ascending order of the ids. */
   readonly nodes: readonly (EntryReport & { readonly clusterNodeId: number })[];
-  /** The requested services, also those that no node offers any more. */
+  /** The requested services, also services that no node offers any more. */
   readonly services: readonly { readonly service: string; readonly nodes: readonly EntryReport[] }[];
   readonly endpoints: readonly { readonly endpoint: string; readonly keys: readonly KeyReport[] }[];
   /** The paths of znodes that do not belong to the tree. */

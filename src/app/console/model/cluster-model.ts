@@ -242,6 +242,16 @@ function isShownAs(a: NodeReport, b: NodeReport): boolean {
 }
 
 function vacancy(id: number): NodeReport {
-  const unknown = { ageMs: null, expiresInMs: null, timestamp: null, idWidth: null };
-  return { ...unknown, id, state: 'vacant', version: 0, taskId: null, knownNodes: {}, problem: null };
+  return {
+    id,
+    state: 'vacant',
+    version: 0,
+    taskId: null,
+    ageMs: null,
+    expiresInMs: null,
+    timestamp: null,
+    knownNodes: {},
+    idWidth: null,
+    problem: null,
+  };
 }

@@ -7,15 +7,16 @@ function held(id: number, version: number, knownNodes: Record<number, number>): 
   return { id, state: 'held', version, taskId: `task-${id}`, knownNodes, ...facts };
 }
 
-const nodes = [
+const seen = [
   held(0, 1, { 1: 2, 2: 1 }),
   held(1, 2, { 0: 1 }),
   held(2, 1, { 1: 1 }),
   { ...held(3, 1, { 1: 2 }), state: 'released', taskId: null } as const,
-];
+].map((node) => ({ node }));
+const [, second, , fourth] = seen.map(({ node }) => node) as [NodeReport, NodeReport, NodeReport, NodeReport];
 
 it('has for each holder whether it knows the version of a node id, an older one, or no version', () => {
-  const { others } = knowledgeOf(nodes[1] as NodeReport, nodes);
+  const { others } = knowledgeOf(second, seen);
   expect([...others]).toEqual([
     [0, { known: 'current', version: 2 }],
     [2, { known: 'behind', version: 1 }],
@@ -24,14 +25,14 @@ it('has for each holder whether it knows the version of a node id, an older one,
 });
 
 it('has what the holder itself knows of the other held node ids', () => {
-  expect(tally(knowledgeOf(nodes[1] as NodeReport, nodes).own)).toEqual({
+  expect(tally(knowledgeOf(second, seen).own)).toEqual({
     current: 1,
     behind: 0,
     unknown: 1,
   });
-  expect(knowledgeOf(nodes[3] as NodeReport, nodes).own.size).toBe(0);
+  expect(knowledgeOf(fourth, seen).own.size).toBe(0);
 });
 
 it('no task lags behind that knows of a tenure before the page does', () => {
-  expect(knowledgeOf(held(1, 1, {}), nodes).others.get(0)?.known).toBe('current');
+  expect(knowledgeOf(held(1, 1, {}), seen).others.get(0)?.known).toBe('current');
 });

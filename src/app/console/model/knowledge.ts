@@ -17,10 +17,10 @@ interface Knowledge {
 }
 
 /** Who knows whose version, seen from one node id. Only holders know anything. */
-export function knowledgeOf(node: NodeReport, all: Iterable<NodeReport>): Knowledge {
+export function knowledgeOf(node: NodeReport, all: readonly { readonly node: NodeReport }[]): Knowledge {
   const others = new Map<number, KnownVersion>();
   const own = new Map<number, KnownVersion>();
-  for (const other of all) {
+  for (const { node: other } of all) {
     if (other.id === node.id || !isHeld(other)) continue;
     if (node.version > 0) others.set(other.id, known(other.knownNodes[node.id], node.version));
     if (isHeld(node)) own.set(other.id, known(node.knownNodes[other.id], other.version));

@@ -18,8 +18,7 @@ export interface SeenService {
 export function servicesIn(entries: ReadonlyMap<string, ServiceEntry>): readonly SeenService[] {
   const services = new Map<string, { service: ServiceEntry; instances: Map<string, ServiceEntry> }>();
   // A service's path goes before those of its instances.
-  const inOrder = [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
-  for (const [path, entry] of inOrder) {
+  for (const [path, entry] of [...entries].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (entry.id === null) services.set(entry.service, { service: entry, instances: new Map() });
     else services.get(entry.service)?.instances.set(path, entry);
   }

@@ -67,8 +67,11 @@ export function cell({ node, state, left }: NodeNow, view: CellView) {
     }[density];
     return [part('id', `${id}`), parts];
   };
-  const style = { transform: `scaleX(${step / STEPS[density]})` };
-  const bar = h('span', { class: 'bar' }, h('i', { style }));
+  const bar = h(
+    'span',
+    { class: 'bar' },
+    h('i', { style: { transform: `scaleX(${step / STEPS[density]})` } }),
+  );
   const content = memo(draw, [node, state, density, time]);
   return h('div', attributes, content, bar, isCard && part('note', note));
 }

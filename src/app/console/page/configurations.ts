@@ -7,8 +7,7 @@ import type {
 } from '../../../node/wire/entries-wire.js';
 import { EntriesModel } from '../model/entries-model.js';
 import { browserClock } from '../page-clock.js';
-import { drawFoldersPage, type Folder, focusFolder, payload, type Row, rowButton } from './folders.js';
-import { Frame } from './frame.js';
+import { drawFoldersPage, type Folder, foldersFrame, payload, type Row, rowButton } from './folders.js';
 import { bad, mark } from './ui.js';
 
 /** A table with more rows is closed at first. */
@@ -23,13 +22,11 @@ type Answer = Partial<ConfigHistory> & { readonly message?: string };
 /** The page of configurations: all contexts, and of one its values, nodes, history and differences. */
 class ConfigurationsPage {
   readonly #model = new EntriesModel<ConfigEntry>(browserClock, () => undefined);
-  readonly #frame: Frame = new Frame({
+  readonly #frame = foldersFrame({
     stream: API,
     what: 'the configurations',
     model: this.#model,
     draw: () => this.#draw(),
-    focusFound: focusFolder,
-    onEscape: () => this.#frame.filterBy(''),
   });
   /** The context that is shown, and the revisions to compare: `#context=shop&from=3&to=5`. */
   #address = new URLSearchParams();
@@ -92,8 +89,7 @@ class ConfigurationsPage {
   #tables(context: ConfigContext | undefined): readonly Folder[] {
     const { revisions = [], changes = [], from, to, message } = this.#answer;
     const name = this.#name;
-    const inOrder = [...this.#model.entries].sort(([a], [b]) => (a < b ? -1 : 1));
-    const entries = inOrder.map(([, entry]) => entry);
+    const entries = [...this.#model.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry);
     const contexts = entries.flatMap((entry) => {
       if ('key' in entry) return [];
       const { context, revision, keys, nodes, problem } = entry;
@@ -109,12 +105,20 @@ class ConfigurationsPage {
       const { nodeId, revisions, at, follows } = node;
       return [nodeId, revisions[name] ?? 0, at, follows, isBehind(node) ? 'behind' : ''];
     });
-    const published = revisions.map(({ revision, at, author, message: why, keys }) => {
-      return [revision, at, author, why, keys.join(', '), revision];
-    });
-    const differences = changes.map(({ key, old, new: now }) => {
-      return [key, old === null ? 'added' : now === null ? 'removed' : 'changed', old ?? '', now ?? ''];
-    });
+    const published = revisions.map(({ revision, at, author, message: why, keys }) => [
+      revision,
+      at,
+      author,
+      why,
+      keys.join(', '),
+      revision,
+    ]);
+    const differences = changes.map(({ key, old, new: now }) => [
+      key,
+      old === null ? 'added' : now === null ? 'removed' : 'changed',
+      old ?? '',
+      now ?? '',
+    ]);
     return [
       table('Contexts', '', ['Context', 'Revision', 'Values', 'Nodes', 'Notes'], contexts),
       table('Values', `of ${name}`, ['Key', 'Value'], values),
@@ -146,9 +150,16 @@ function table(
     const cells = () => texts.map((each, at) => cell(columns[at] ?? '', each, path));
     return { path, text, source: text, cells };
   });
-  const count = rows.length.toLocaleString('en');
-  const facts = { columns, rows, more: 0, isOpenAtFirst: rows.length <= MAX_OPEN };
-  return { key: title + about, title, note: about, problem, count, ...facts };
+  return {
+    key: title + about,
+    title,
+    note: about,
+    problem,
+    count: rows.length.toLocaleString('en'),
+    columns,
+    rows,
+    isOpenAtFirst: rows.length <= MAX_OPEN,
+  };
 }
 
 /** @param path what its row is of */

@@ -14,8 +14,7 @@ const RESERVED = 8;
 /** Everything about the node id that is selected. */
 export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () => void) {
   const drawKnown = () => {
-    const all = model.nodes.map(({ node }) => node);
-    const { others, own } = knowledgeOf(seen.node, all);
+    const { others, own } = knowledgeOf(seen.node, model.nodes);
     return [
       knownVersions('Who knows its version', ' do', others),
       knownVersions('Whose version its holder knows', '', own),
@@ -25,17 +24,18 @@ export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () =>
   const { left, state } = model.look(seen);
   const problem = node.problem ?? camunda?.warning ?? null;
   const isCamundas = model.cluster?.format === 'camunda';
-  const close = {
-    type: 'button',
-    class: 'icon',
-    'aria-label': 'Close the details',
-    onClick: onClose,
-  } as const;
   const whose = camunda ? 'by its holder’s clock' : 'store time';
   return panel(
     'details',
     `Node id ${id}`,
-    [chip(state, state), h('button', close, '×')],
+    [
+      chip(state, state),
+      h(
+        'button',
+        { type: 'button', class: 'icon', 'aria-label': 'Close the details', onClick: onClose },
+        '×',
+      ),
+    ],
     quiet(
       isCamundas && state === 'damaged'
         ? 'Its lease object is absent, or Camunda cannot read it.'
@@ -74,16 +74,20 @@ function knownVersions(heading: string, verb: string, versions: KnownVersions) {
   const chips = listed.slice(0, MAX_LISTED).map(([id, { known, version }]) => {
     const meanings = { current: 'up to date', behind: `behind, at version ${version}`, unknown: 'not yet' };
     const meaning = meanings[known];
-    const attributes = {
-      key: id,
-      type: 'button',
-      class: 'id-chip',
-      'data-known': known,
-      'aria-label': `Node id ${id}: ${meaning}`,
-      title: meaning,
-      'data-node': id,
-    } as const;
-    return h('button', attributes, mark(`known-${known}`), known === 'behind' ? `${id} (v${version})` : id);
+    return h(
+      'button',
+      {
+        key: id,
+        type: 'button',
+        class: 'id-chip',
+        'data-known': known,
+        'aria-label': `Node id ${id}: ${meaning}`,
+        title: meaning,
+        'data-node': id,
+      },
+      mark(`known-${known}`),
+      known === 'behind' ? `${id} (v${version})` : id,
+    );
   });
   const more = listed.length - chips.length;
   const rest = more > 0 && note(`and ${more} more`);

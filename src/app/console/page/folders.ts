@@ -1,7 +1,7 @@
 import { type ComponentChildren, Fragment, h, render } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { find } from './find.js';
-import type { Frame } from './frame.js';
+import { Frame, type FramedPage } from './frame.js';
 import { bad, flag, mark, memo, note, quiet, search } from './ui.js';
 
 /** A text that is shown without having to be opened, in characters. */
@@ -11,14 +11,14 @@ const SHORT = 60;
 export interface Folder {
   readonly key: string;
   readonly title: string;
-  readonly note: string;
+  readonly note?: string;
   readonly problem: string | null;
   readonly count: string;
   /** The headings of the columns. */
   readonly columns: readonly string[];
   readonly rows: readonly Row[];
   /** How many more there are than these. */
-  readonly more: number;
+  readonly more?: number;
   readonly isOpenAtFirst: boolean;
 }
 
@@ -51,13 +51,13 @@ export function Folders({ folders, filter }: FoldersProps) {
   return useMemo(draw, [folders, filter]);
 }
 
-interface FolderProps extends Omit<FoldersProps, 'folders'> {
+interface FolderProps extends Pick<FoldersProps, 'filter'> {
   readonly folder: Folder;
 }
 
 /** The filter opens and closes it; in between it stays as the reader leaves it. */
 function FolderDetails({ folder, filter }: FolderProps) {
-  const { title, problem, count, columns, rows, more } = folder;
+  const { title, problem, count, columns, rows, more = 0 } = folder;
   const [isOpenAtFirst] = useState(folder.isOpenAtFirst);
   const keyOf = ({ path, text }: Row) => `${path}\n${text}`;
   // The first rows are not new.
@@ -106,8 +106,11 @@ function FolderDetails({ folder, filter }: FolderProps) {
 
 /** A button in a row: what it does, and with what. */
 export function rowButton(act: string, what: string, path: string, onClick: () => void) {
-  const key = { 'aria-label': `${act} ${what}`, 'data-key': `${act} ${path}` };
-  return h('button', { type: 'button', ...key, onClick }, act);
+  return h(
+    'button',
+    { type: 'button', 'aria-label': `${act} ${what}`, 'data-key': `${act} ${path}`, onClick },
+    act,
+  );
 }
 
 /** Others' text: at once where it is short, else behind its beginning, or what it says in short. */
@@ -142,8 +145,16 @@ interface FoldersPageProps {
 }
 
 /** Draws a page that consists of folders. */
-export function drawFoldersPage({ frame, heading, folders, ...texts }: FoldersPageProps): void {
-  const { settings, tools, placeholder, notice, none } = texts;
+export function drawFoldersPage({
+  frame,
+  heading,
+  settings,
+  tools,
+  placeholder,
+  notice,
+  folders,
+  none,
+}: FoldersPageProps): void {
   const content = [
     h(
       'div',
@@ -164,6 +175,12 @@ export function drawFoldersPage({ frame, heading, folders, ...texts }: FoldersPa
   render(h(Fragment, null, content), find('content'));
 }
 
-/** Leads to the first folder that the filter has left. */
-export const focusFolder = () =>
-  document.querySelector<HTMLElement>('.folders details:not([hidden]) summary')?.focus();
+/** The frame of such a page: its filter leads to the first folder that is left. */
+export function foldersFrame(page: Omit<FramedPage, 'focusFound' | 'onEscape'>): Frame {
+  const frame: Frame = new Frame({
+    ...page,
+    focusFound: () => document.querySelector<HTMLElement>('.folders details:not([hidden]) summary')?.focus(),
+    onEscape: () => frame.filterBy(''),
+  });
+  return frame;
+}

@@ -7,7 +7,7 @@ import { listenToKeys, offerThemes } from './controls.js';
 import { find } from './find.js';
 
 /** A page without its frame. */
-interface FramedPage {
+export interface FramedPage {
   /** The path of its stream, relative to the page: the app may be mounted below some path. */
   readonly stream: string;
   /** What the stream is about, for people: `the leases`. */
@@ -113,12 +113,15 @@ export class Frame {
   #connection(state: FeedState): void {
     this.page.model.connection(state.kind === 'live');
     this.#state = state;
-    if (state.kind === 'waiting') this.#reason = state.reason;
-    if (state.kind === 'live') this.#reason = '';
     if (state.kind === 'token') void this.#askForToken(state.refused);
-    if (state.kind === 'waiting' && this.#wasLive)
-      this.announcer.say('The connection to the console is lost');
-    if (state.kind === 'waiting' || state.kind === 'live') this.#wasLive = state.kind === 'live';
+    if (state.kind === 'live') {
+      this.#reason = '';
+      this.#wasLive = true;
+    } else if (state.kind === 'waiting') {
+      this.#reason = state.reason;
+      if (this.#wasLive) this.announcer.say('The connection to the console is lost');
+      this.#wasLive = false;
+    }
   }
 
   async #askForToken(refused: boolean): Promise<string | undefined> {

@@ -35,10 +35,7 @@ export function IdGrid({ model, nodes, filter, seen, note, onSelect }: GridProps
   const selected = seen?.node.id;
   const durationMs = model.cluster?.cluster?.durationMs ?? 0;
   const { graceMs } = model;
-  const know = () => {
-    const all = model.nodes.map(({ node }) => node);
-    return seen && knowledgeOf(seen.node, all).others;
-  };
+  const know = () => seen && knowledgeOf(seen.node, model.nodes).others;
   const others = useMemo(know, [model.nodes, seen]);
   // When the cell with the focus has gone, another one gets it.
   const hadFocus = cellAt(document.activeElement) !== null;
@@ -102,17 +99,16 @@ export function IdGrid({ model, nodes, filter, seen, note, onSelect }: GridProps
         }),
       );
       const range = `${number * GROUP} – ${members.at(-1)?.node.id}`;
-      const attributes = {
-        class: 'group',
-        role: 'group',
-        'aria-label': `Node ids ${range}`,
-        // The browser reserves room for cells that it has not drawn yet.
-        style: { '--count': `${members.length}` },
-        hidden: !hidden.includes(false),
-      } as const;
       return h(
         'div',
-        attributes,
+        {
+          class: 'group',
+          role: 'group',
+          'aria-label': `Node ids ${range}`,
+          // The browser reserves room for cells that it has not drawn yet.
+          style: { '--count': `${members.length}` },
+          hidden: !hidden.includes(false),
+        },
         groups.size > 1 && groupHeading(range, members),
         h('div', { id: path, class: 'cells', role: 'presentation' }, cells),
       );

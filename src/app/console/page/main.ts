@@ -130,13 +130,12 @@ class Console {
       h(ShardsPanel, { map: model.shards, isNarrow: root.clientWidth < 700, leaseOf: this.#leaseOf });
     // The events are below the node ids while there are few of those, and next to them where there are many.
     const areFew = density === 'cards';
-    const data = { tree: model.tree, frame, isWritable: model.hello?.writesData ?? false };
     const page = [
       h(
         'div',
         { class: 'left' },
         areFew ? [ids, timeline, shards, events] : [timeline, shards, ids],
-        h(DataPanel, data),
+        h(DataPanel, { tree: model.tree, frame, isWritable: model.hello?.writesData ?? false }),
       ),
       h(
         'div',

@@ -12,8 +12,7 @@ import {
   stateOf,
 } from '../model/services-model.js';
 import { browserClock } from '../page-clock.js';
-import { drawFoldersPage, type Folder, focusFolder, payload, type Row, rowButton } from './folders.js';
-import { Frame } from './frame.js';
+import { drawFoldersPage, type Folder, foldersFrame, payload, type Row, rowButton } from './folders.js';
 import { question } from './question.js';
 import { bad, mark, note } from './ui.js';
 
@@ -34,13 +33,11 @@ const WARNING =
 /** The page of services: draws what the stream brings, and asks for changes. */
 class ServicesPage {
   readonly #model = new EntriesModel<ServiceEntry>(browserClock, changeText);
-  readonly #frame: Frame = new Frame({
+  readonly #frame = foldersFrame({
     stream: API,
     what: 'the services',
     model: this.#model,
     draw: () => this.#draw(),
-    focusFound: focusFolder,
-    onEscape: () => this.#frame.filterBy(''),
   });
   /** Undefined until all services have been read once: how many there are decides what is open at first. */
   #folders: readonly Folder[] | undefined;
@@ -90,12 +87,10 @@ class ServicesPage {
     return {
       key: service,
       title: service,
-      note: '',
       problem,
       count,
       columns: COLUMNS,
       rows,
-      more: 0,
       isOpenAtFirst,
     };
   }

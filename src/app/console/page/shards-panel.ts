@@ -53,20 +53,31 @@ export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
   const drawOwners = () =>
     owners.map(({ member, shards: own }) => {
       const lease = leaseOf(member);
-      const attributes = {
-        type: 'button',
-        class: 'owner',
-        style: color(member),
-        'aria-pressed': member === current?.member,
-        onClick: () => move(own[0] ?? -1),
-      } as const;
       const width = `${(own.length / (owners[0]?.shards.length || 1)) * 100}%`;
       const bar = h('i', { class: 'share', style: { width } });
       const name = h('b', null, `node ${member.id}`);
       const limit = map.limits.find(([of]) => members[of] === member)?.[1];
       const takes = limit !== undefined && bad(`starts failed: takes ${limit} at most`);
       const state = lease !== 'held' && bad(lease);
-      return h('li', null, h('button', attributes, name, bar, own.length, state, takes));
+      return h(
+        'li',
+        null,
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'owner',
+            style: color(member),
+            'aria-pressed': member === current?.member,
+            onClick: () => move(own[0] ?? -1),
+          },
+          name,
+          bar,
+          own.length,
+          state,
+          takes,
+        ),
+      );
     });
   const label = 'Shards. Arrow keys lead from shard to shard.';
   const text = cursor < 0 ? 'Point at a shard, or press arrow keys.' : shardText(map, cursor, leaseOf);

@@ -77,7 +77,10 @@ function sparkline(values: readonly number[]) {
   const x = (index: number) => WIDTH - 1 - ((values.length - 1 - index) * (WIDTH - 2)) / (ROOM - 1);
   const y = (value: number) => HEIGHT - 1 - (value / max) * (HEIGHT - 3);
   const points = values.map((value, index) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
-  const size = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT };
-  const line = h('polyline', { points, fill: 'none' });
-  return h('svg', { class: 'sparkline', ...size, 'aria-hidden': 'true' }, line);
+  const viewBox = `0 0 ${WIDTH} ${HEIGHT}`;
+  return h(
+    'svg',
+    { class: 'sparkline', viewBox, width: WIDTH, height: HEIGHT, 'aria-hidden': 'true' },
+    h('polyline', { points, fill: 'none' }),
+  );
 }

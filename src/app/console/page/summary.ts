@@ -10,17 +10,22 @@ export function summary(byState: ReadonlyMap<NodeState, readonly unknown[]>, fra
   const buttons = NODE_STATES.map((state) => {
     const { length: count } = byState.get(state) ?? [];
     const isPressed = frame.filter.trim() === state;
-    const attributes = {
-      key: state,
-      type: 'button',
-      class: 'chip',
-      'data-state': state,
-      'aria-pressed': isPressed,
-      title: STATE_MEANINGS[state],
-      hidden: count === 0 && state !== 'held' && state !== 'free' && !isPressed,
-      onClick: () => frame.filterBy(isPressed ? '' : state),
-    } as const;
-    return h('button', attributes, mark(state), h('b', null, count.toLocaleString('en')), ` ${state}`);
+    return h(
+      'button',
+      {
+        key: state,
+        type: 'button',
+        class: 'chip',
+        'data-state': state,
+        'aria-pressed': isPressed,
+        title: STATE_MEANINGS[state],
+        hidden: count === 0 && state !== 'held' && state !== 'free' && !isPressed,
+        onClick: () => frame.filterBy(isPressed ? '' : state),
+      },
+      mark(state),
+      h('b', null, count.toLocaleString('en')),
+      ` ${state}`,
+    );
   });
   const legend = h('legend', { class: 'hidden-label' }, 'Show only the node ids that are');
   return h('fieldset', { class: 'states', id: 'states' }, legend, buttons);

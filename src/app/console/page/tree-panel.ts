@@ -37,8 +37,7 @@ export function treePanel({ tree, cluster }: ClusterModel) {
   return memo(draw, [tree, isExpected]);
 }
 
-function drawTree({ exists, nodes, ...tree }: TreeReport) {
-  const { services, endpoints, foreign, locks, configurations } = tree;
+function drawTree({ exists, nodes, services, endpoints, foreign, locks, configurations }: TreeReport) {
   const entries = (name: string, all: readonly EntryReport[], isOpen: boolean) =>
     folder(name, all, entryItem, isOpen, MAX_LISTED);
   const service = ({ service, nodes }: TreeReport['services'][number]) =>

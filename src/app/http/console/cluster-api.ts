@@ -2,7 +2,7 @@ import type { Clock } from '../../../core/base/clock.js';
 import { shareAnswer } from '../../../core/base/share-answer.js';
 import type { ClusterView } from '../../../node/monitor/cluster-view.js';
 import type { ConsoleOffers } from '../../../node/wire/cluster-snapshot.js';
-import { PLAIN } from '../problem.js';
+import { jsonAnswer, PLAIN } from '../problem.js';
 import type { OpenStreams } from '../server/open-streams.js';
 import { clusterEvents, type FeedInstance } from './cluster-feed.js';
 import { idsOf, jsonOf, leasesPageOf, pagedReport } from './report-pages.js';
@@ -36,14 +36,20 @@ export function clusterApi({ clock, cluster, streams, instance, offers }: Cluste
       const page = leasesPageOf(url);
       const view = await openView();
       const { report, store } = await view.snapshot(signal);
-      const headers: Record<string, string> = { ...PLAIN };
+      const headers: Record<string, string> = {};
       if (store.state === 'failing' && store.lookedAt !== null)
         headers.age = String(Math.max(0, Math.ceil((clock.now() - store.lookedAt) / 1_000)));
-      if (page !== undefined) return Response.json(pagedReport(report, page), { headers });
+      if (page !== undefined) return jsonAnswer(pagedReport(report, page), headers);
       // As a stream: a body of bytes would be copied for each client.
       const json = jsonOf(report);
-      const type = { 'content-type': 'application/json', 'content-length': String(json.length) };
-      return new Response(ReadableStream.from([json]), { headers: { ...headers, ...type } });
+      return new Response(ReadableStream.from([json]), {
+        headers: {
+          ...PLAIN,
+          ...headers,
+          'content-type': 'application/json',
+          'content-length': String(json.length),
+        },
+      });
     },
 
     /**
@@ -55,7 +61,7 @@ export function clusterApi({ clock, cluster, streams, instance, offers }: Cluste
     async history({ url }: Request): Promise<Response> {
       const ids = idsOf(url);
       const view = await openView();
-      return Response.json({ nodes: view.tenures(ids) }, { headers: PLAIN });
+      return jsonAnswer({ nodes: view.tenures(ids) });
     },
 
     /**

@@ -4,7 +4,7 @@ import type { ClusterView, CurrentCluster } from '../../../node/monitor/cluster-
 import type { WatchedNode } from '../../../node/runtime/node-monitor.js';
 import type { ClusterHello, ConsoleOffers } from '../../../node/wire/cluster-snapshot.js';
 import type { NodeHealthJson } from '../../../node/wire/node-health.js';
-import { eventStream, message, RETRY } from '../event-stream.js';
+import { eventStream, message, NULL, RETRY } from '../event-stream.js';
 import { jsonOf, partsOf } from './report-pages.js';
 
 /** The process' own node id. */
@@ -143,5 +143,3 @@ function pageAt(view: ClusterView, index: number): object | undefined {
   const { report } = view.current();
   return report ? partsOf(report)[index] : undefined;
 }
-
-const NULL = Buffer.from('null');

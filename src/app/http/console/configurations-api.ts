@@ -8,7 +8,7 @@ import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { between, readHistory } from '../../../zookeeper/configuration/history.js';
 import { rootOf } from '../../../zookeeper/configuration/layout.js';
 import { repeated } from '../../../zookeeper/configuration/read-contexts.js';
-import { PLAIN, route } from '../problem.js';
+import { jsonAnswer, route } from '../problem.js';
 import type { OpenStreams } from '../server/open-streams.js';
 import { entryEvents } from './entry-feed.js';
 
@@ -57,7 +57,7 @@ export function configurationsApi({
         keys: changes.map(({ key }) => key),
       }));
       const answer: ConfigHistory = { revisions, from, to, changes: between(history, from, to) };
-      return Response.json(answer, { headers: PLAIN });
+      return jsonAnswer(answer);
     },
   });
   return app;

@@ -11,7 +11,7 @@ import {
 import { type SharedData, sharedData } from '../../../zookeeper/shared-data/shared-data.js';
 import { SharedDataError } from '../../../zookeeper/shared-data/shared-data-error.js';
 import { readJson } from '../curator/instance-json.js';
-import { HttpProblem, PLAIN, route } from '../problem.js';
+import { doneAnswer, HttpProblem, route } from '../problem.js';
 import { checkWrite, type PageAccess } from '../server/access.js';
 
 /** Which shared data may be changed through the console. */
@@ -48,7 +48,7 @@ export function dataApi({
     if (!edit || root === undefined) throw new ConfigError('root', edit?.root, `one of ${roots.join(', ')}`);
     const shared = sharedData(zookeeper, { root, clock, random });
     try {
-      if (await act(shared, edit)) return new Response(null, { status: 204, headers: PLAIN });
+      if (await act(shared, edit)) return doneAnswer();
       throw new HttpProblem('not-found', 'the entry has changed or gone meanwhile: nothing was done');
     } catch (error) {
       throw error instanceof SharedDataError ? new HttpProblem('bad-request', error.message) : error;

@@ -7,7 +7,7 @@ import { jsonPayload } from '../../../zookeeper/services/instance/payload-codec.
 import { ServiceDirectory } from '../../../zookeeper/services/service-directory.js';
 import { DEFAULT_BASE_PATH } from '../../../zookeeper/services/service-path.js';
 import { readJson } from '../curator/instance-json.js';
-import { HttpProblem, PLAIN, route } from '../problem.js';
+import { doneAnswer, HttpProblem, route } from '../problem.js';
 import { checkWrite, type PageAccess } from '../server/access.js';
 import type { OpenStreams } from '../server/open-streams.js';
 import { entryEvents } from './entry-feed.js';
@@ -53,7 +53,7 @@ export function servicesApi({
       const { name = '', id = '' } = req.param();
       if (!(await act(name, id, req.raw)))
         throw new HttpProblem('not-found', `${name} has no instance ${id}`);
-      return new Response(null, { status: 204, headers: PLAIN });
+      return doneAnswer();
     };
   route(app, '/api/services', {
     GET: ({ req }) => streams.answer(req.raw, (gone) => entryEvents({ clock, tree, hello }, gone)),

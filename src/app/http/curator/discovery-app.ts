@@ -10,7 +10,15 @@ import { type ServicesSource, servicesApi } from '../console/services-api.js';
 import { SharedQueries } from '../console/shared-queries.js';
 import { consoleAssets } from '../console-assets.js';
 import { type MetricsText, metricsRoute } from '../node-app.js';
-import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from '../problem.js';
+import {
+  answerFailures,
+  doneAnswer,
+  HttpProblem,
+  jsonAnswer,
+  problemResponse,
+  route,
+  unavailable,
+} from '../problem.js';
 import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../server/access.js';
 import { OpenStreams } from '../server/open-streams.js';
 import { instanceJson, instanceOf, readJson } from './instance-json.js';
@@ -118,47 +126,45 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     await next();
   });
 
-  route(app, '/openapi.json', { GET: async () => answer(await openApi()) });
+  route(app, '/openapi.json', { GET: async () => jsonAnswer(await openApi()) });
   route(app, '/v1/service', {
     GET: async ({ req }) =>
-      answer((await directory.names(await connected(req.raw.signal))).map((name) => ({ name }))),
+      jsonAnswer((await directory.names(await connected(req.raw.signal))).map((name) => ({ name }))),
   });
   route(app, '/v1/service/:name', {
     GET: async ({ req }) => {
       const { name } = instanceIn(req);
       await connected(req.raw.signal);
       const instances = await lists.ask(name, () => directory.instances(name, { timeoutMs: listTimeoutMs }));
-      return answer(instances.map(instanceJson));
+      return jsonAnswer(instances.map(instanceJson));
     },
   });
   route(app, '/v1/service/:name/:id', {
-    GET: async (context) => answer(await one(context)),
+    GET: async (context) => jsonAnswer(await one(context)),
     PUT: async ({ req }) => {
       await checkWrite(writes, req.raw);
       const place = { ...instanceIn(req), now: Math.trunc(clock.now()) };
       await directory.write(instanceOf(await readJson(req.raw), place), await connected());
-      return new Response(null, { status: 201, headers: PLAIN });
+      return doneAnswer(201);
     },
     DELETE: async ({ req }) => {
       await checkWrite(writes, req.raw);
       const { name, id } = instanceIn(req);
       await directory.remove(name, id, await connected());
-      return new Response(null, { status: 200, headers: PLAIN });
+      return doneAnswer(200);
     },
   });
   route(app, '/v1/anyservice/:name', {
     GET: async ({ req }) => {
       const { name } = instanceIn(req);
       const any = await pool.any(name, req.raw.signal);
-      if (any.status === 'unknown') {
-        const message = `${name} has not been read yet: ZooKeeper did not answer in time`;
-        throw new HttpProblem('unavailable', message, { 'retry-after': '1' });
-      }
+      if (any.status === 'unknown')
+        throw unavailable(`${name} has not been read yet: ZooKeeper did not answer in time`);
       const age: Record<string, string> =
         any.staleMs === undefined ? {} : { age: String(Math.ceil(any.staleMs / 1_000)) };
       if (any.status === 'none')
         throw new HttpProblem('not-found', `${name} has no instance that is enabled`, age);
-      return answer(instanceJson(any.instance), age);
+      return jsonAnswer(instanceJson(any.instance), age);
     },
   });
   if (options.metrics) metricsRoute(app, options.metrics);
@@ -169,7 +175,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
   // The path of Curator's first version, which its server still answers. No other method is refused there: it
   // may be a path of another app.
   app.get('/:name/:id', async (context) =>
-    answer(await one(context), { warning: '299 - "deprecated: see /v1/service/{name}/{id}"' }),
+    jsonAnswer(await one(context), { warning: '299 - "deprecated: see /v1/service/{name}/{id}"' }),
   );
   return app;
 }
@@ -183,10 +189,6 @@ async function openApi(): Promise<unknown> {
     throw new HttpProblem('unavailable', 'openapi.json is a file of nodelease, which is in no bundle');
   });
   return JSON.parse(text);
-}
-
-function answer(json: unknown, headers: Readonly<Record<string, string>> = {}): Response {
-  return Response.json(json, { headers: { ...PLAIN, ...headers } });
 }
 
 /** What is encoded wrongly would be taken for a name unchanged. */

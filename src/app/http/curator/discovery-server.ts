@@ -92,6 +92,12 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
     zookeeper,
     clock,
     random,
+    listen: at = DEFAULT_LISTEN_ADDRESS,
+    basePath = DEFAULT_BASE_PATH,
+    readOnly,
+    allowWrites,
+    bearerTokenFile,
+    metrics,
     strategy,
     onEvent,
     labels = LABELS,
@@ -101,43 +107,38 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
     strategy: maybe(FUNCTION),
   });
   checkArguments({ zookeeper, clock, random });
-  const { listen: at = DEFAULT_LISTEN_ADDRESS, basePath = DEFAULT_BASE_PATH, bearerTokenFile } = options;
   checkBasePath(basePath);
   const token =
     bearerTokenFile === undefined
       ? undefined
       : await BearerTokenFile.open(bearerTokenFile, labels.bearerTokenFile);
-  const writes = writeAccess(at, { readOnly: options.readOnly, token }, labels.listen);
-  if (options.allowWrites && options.readOnly)
+  const writes = writeAccess(at, { readOnly, token }, labels.listen);
+  if (allowWrites && readOnly)
     throw new ConfigError(labels.allowWrites, true, 'a server that is not read-only');
-  const pageWrites = pageAccess(options.allowWrites, token, labels.allowWrites);
+  const pageWrites = pageAccess(allowWrites, token, labels.allowWrites);
   const streams = new OpenStreams();
 
   // Queries and caches meet the same znodes: each is reported once.
   const onUnreadable = new UnreadableReports((path, problem) =>
     onEvent?.({ type: 'unreadable', path, problem }),
   );
-  const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload, onUnreadable });
+  const tree = { zookeeper, clock, basePath, payload: jsonPayload, onUnreadable };
+  const directory = new ServiceDirectory(tree);
   const pool = new ProviderPool({
     clock,
     // Without a watch.
     exists: async (name, call) => (await zookeeper.read(servicePath(basePath, name), call)) !== undefined,
-    open: (name) => {
-      const source = new ServiceCache({
-        zookeeper,
-        clock,
-        basePath,
-        name,
-        payload: jsonPayload,
-        onUnreadable,
-      });
-      return new ServiceProvider({ source, clock, random, strategy });
-    },
+    open: (name) =>
+      new ServiceProvider({ source: new ServiceCache({ ...tree, name }), clock, random, strategy }),
   });
   const app = discoveryApp({
-    ...{ directory, pool, clock, writes, streams },
+    directory,
+    pool,
+    clock,
+    writes,
+    streams,
+    metrics,
     page: { zookeeper, basePath, writes: pageWrites },
-    metrics: options.metrics,
     connected: (call) => zookeeper.whenConnected(call),
     ...(isLoopback(at.host) && { hosts: new Set([at.host.toLowerCase()]) }),
     onFailure: (request, error) => onEvent?.({ type: 'request-failed', request, error }),

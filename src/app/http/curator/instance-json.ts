@@ -1,4 +1,5 @@
 import { ConfigError } from '../../../core/base/errors.js';
+import { isObject } from '../../../core/base/json-object.js';
 import { checkInstance } from '../../../zookeeper/services/instance/new-instance.js';
 import { checkPayloadClass } from '../../../zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
@@ -25,11 +26,9 @@ export function instanceJson(instance: ServiceInstance) {
  */
 export function instanceOf(
   json: unknown,
-  place: { readonly name: string; readonly id: string; readonly now: number },
+  { name, id, now }: { readonly name: string; readonly id: string; readonly now: number },
 ): ServiceInstance {
-  const { name, id, now } = place;
-  if (typeof json !== 'object' || json === null || Array.isArray(json))
-    throw new ConfigError('the body', shortened(json), 'a JSON object');
+  if (!isObject(json)) throw new ConfigError('the body', shortened(json), 'a JSON object');
   const fields: Readonly<Record<string, unknown>> = Object.fromEntries(
     Object.entries(json).filter(([, value]) => value !== null),
   );

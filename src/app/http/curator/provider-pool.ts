@@ -91,7 +91,7 @@ export class ProviderPool {
   /** Follows no service any more. Idempotent. */
   close(): void {
     this.#isClosed = true;
-    for (const name of [...this.#entries.keys()]) this.#drop(name);
+    for (const name of this.#entries.keys()) this.#drop(name);
   }
 
   /**
@@ -123,12 +123,11 @@ export class ProviderPool {
   }
 
   #open(name: string): Entry {
-    const { open, clock } = this.options;
     const entry = {
-      provider: open(name),
+      provider: this.options.open(name),
       read: new AbortController(),
       dropped: new AbortController(),
-      usedAt: clock.monotonic(),
+      usedAt: 0,
     };
     void entry.provider.ready.then(() => entry.read.abort());
     void this.#dropWhenIdle(name, entry);

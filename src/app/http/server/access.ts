@@ -8,7 +8,7 @@ import {
   isLoopback,
   type ListenAddress,
 } from '../../../node/settings/listen-address.js';
-import { HttpProblem } from '../problem.js';
+import { HttpProblem, unavailable } from '../problem.js';
 
 /** Which clients may change anything. */
 export type WriteAccess =
@@ -181,8 +181,7 @@ export class BearerTokenFile implements BearerToken {
   async admits(token: string): Promise<boolean> {
     const text = await read(this.path).catch(() => undefined);
     // The file may just be being replaced: neither the old token nor an empty one may get through meanwhile.
-    if (text === undefined || problemWith(text) !== undefined)
-      throw new HttpProblem('unavailable', NO_TOKEN, { 'retry-after': '5' });
+    if (text === undefined || problemWith(text) !== undefined) throw unavailable(NO_TOKEN, 5);
     return timingSafeEqual(digest(token), digest(text.trim()));
   }
 }

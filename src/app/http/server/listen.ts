@@ -10,7 +10,7 @@ import {
   formatListenAddress,
   type ListenAddress,
 } from '../../../node/settings/listen-address.js';
-import { HttpProblem, NO_REQUEST, problemResponse } from '../problem.js';
+import { NO_REQUEST, problemResponse, unavailable } from '../problem.js';
 import { HTTP_LIMITS } from './http-limits.js';
 import { RequestLimiter } from './request-limiter.js';
 
@@ -92,7 +92,7 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
     overrideGlobalObjects: false,
     errorHandler: () => problemResponse(NO_REQUEST),
   };
-  const busy = new HttpProblem('unavailable', 'too many requests are under way', { 'retry-after': '1' });
+  const busy = unavailable('too many requests are under way');
   const answer = getRequestListener(fetch, adapter);
   const refuse = getRequestListener(() => problemResponse(busy), adapter);
   const limiter = new RequestLimiter({ ...HTTP_LIMITS, connections: maxConnections, requests: maxRequests });

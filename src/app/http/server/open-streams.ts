@@ -1,8 +1,10 @@
 import { checkArguments, FLAG, FUNCTION, kind, whole } from '../../../core/base/arguments.js';
-import { HttpProblem, PLAIN } from '../problem.js';
+import { PLAIN, unavailable } from '../problem.js';
 import { checkOrigin } from './access.js';
 import { HTTP_LIMITS } from './http-limits.js';
 
+/** When a client may ask for a stream again, in seconds. */
+const RETRY_S = 5;
 const REQUEST = kind('a Request', (value) => typeof Object(Object(value).headers).get === 'function');
 
 /**
@@ -51,9 +53,10 @@ export class OpenStreams {
     last: () => Uint8Array = () => new Uint8Array(),
   ): ReadableStream<Uint8Array> {
     checkArguments({ source, last }, { source: FUNCTION, last: FUNCTION });
-    if (this.#isOver) throw unavailable('this server is being closed');
+    if (this.#isOver) throw unavailable('this server is being closed', RETRY_S);
     if (this.makesRoom && this.count >= this.max) for (const close of [...this.#open].slice(0, 1)) close();
-    if (this.count >= this.max) throw unavailable(`there are ${this.max} streams already, which is the most`);
+    if (this.count >= this.max)
+      throw unavailable(`there are ${this.max} streams already, which is the most`, RETRY_S);
     const gone = new AbortController();
     const chunks = source(gone.signal);
     let close: () => void;
@@ -116,8 +119,4 @@ export class OpenStreams {
     for (const close of this.#open) close();
     for (const others of this.#others) others.endAll();
   }
-}
-
-function unavailable(message: string): HttpProblem {
-  return new HttpProblem('unavailable', message, { 'retry-after': '5' });
 }

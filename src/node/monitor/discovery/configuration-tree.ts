@@ -9,13 +9,11 @@ import type { FleetReport } from '../../../zookeeper/configuration/fleet-report.
 import { historyPath, seenPath } from '../../../zookeeper/configuration/layout.js';
 import { type ConfigPlace, readContexts } from '../../../zookeeper/configuration/read-contexts.js';
 import type { ConfigEntry, EntriesStatus } from '../../wire/entries-wire.js';
-import { ScanLoop } from '../scan-loop.js';
+import { ScanLoop, treePauseMs } from '../scan-loop.js';
 import { excerpt } from './service-entry.js';
 
 /** How long a scan waits for a connection, in milliseconds. */
 const CONNECT_MS = 2_000;
-/** The pause after a scan, in multiples of its duration, and its minimum: a key takes two requests. */
-const PAUSE = { factor: 4, minMs: 2_000 };
 const UNREAD: EntriesStatus = { state: 'ok', problem: null, isWhole: false, isPartial: false };
 
 /**
@@ -55,7 +53,7 @@ export class ConfigurationTree {
       this.status = { ...this.status, state: 'failing', problem: explain(error) };
     }
     this.#listeners.notify();
-    return Math.max(PAUSE.minMs, PAUSE.factor * (clock.monotonic() - begun));
+    return treePauseMs(clock.monotonic() - begun);
   }
 
   async #read(signal: AbortSignal): Promise<ReadonlyMap<string, ConfigEntry>> {
@@ -75,13 +73,20 @@ export class ConfigurationTree {
       async (context, own) => {
         const reading = readContexts(this.place, [context], undefined, { signal: own });
         const known = await reading.catch(ignoring('no-auth'));
-        const keys = [...(known?.values ?? [])].map(([key, { value }]) => {
-          return { context, key, value: excerpt(value) };
-        });
+        const keys = [...(known?.values ?? [])].map(([key, { value }]) => ({
+          context,
+          key,
+          value: excerpt(value),
+        }));
         const ofNodes = fleets.find((fleet) => fleet.context === context)?.problem ?? null;
-        const facts = { revision: known?.revisions[context] ?? 0, keys: keys.length };
-        const problem = known ? ofNodes : 'may not be read';
-        return [{ context, nodes: nodesOf(context, fleets), ...facts, problem }, ...keys];
+        const entry = {
+          context,
+          nodes: nodesOf(context, fleets),
+          revision: known?.revisions[context] ?? 0,
+          keys: keys.length,
+          problem: known ? ofNodes : 'may not be read',
+        };
+        return [entry, ...keys];
       },
       signal,
     );

@@ -14,7 +14,7 @@ import { readSharedData } from '../../../zookeeper/shared-data/report.js';
 import type { DiscoveryStatusReport, NodeDiscovery } from '../../wire/status-report.js';
 import type { TreeReport } from '../../wire/tree-report.js';
 import { discoveryReport } from './discovery-report.js';
-import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
+import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
 
 /**
  * How long a scan waits for ZooKeeper, in milliseconds: less after a scan without an answer, so that the next
@@ -91,7 +91,7 @@ const DATA_LIMITS = { entries: 1_000, characters: 200 };
  * @throws `signal.reason`
  */
 export async function scanTree(
-  zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
+  zookeeper: TreeReader & Pick<ZooKeeper, 'whenConnected'>,
   { connect, locks: paths, data: roots, configRoot }: TreeQuery,
   nodes: () => readonly NodeStatus[],
   signal: AbortSignal,
@@ -101,12 +101,13 @@ export async function scanTree(
   try {
     await zookeeper.whenConnected({ timeoutMs: TIMEOUT_MS.usual, signal });
     const snapshot = await orAborted(readDiscovery(zookeeper, DISCOVERY_PATH, signal), signal);
-    const locks =
-      paths && (await orAborted(standingsBelow(zookeeper, paths, signal), signal).catch(() => null));
-    const data =
-      roots && (await orAborted(dataBelow(zookeeper, connect, roots, signal), signal).catch(() => null));
-    const fleet = configRoot === undefined ? undefined : readFleet(zookeeper, configRoot, { signal });
-    const configurations = fleet && (await orAborted(fleet, signal).catch(() => null));
+    const orNull = <T>(read: Promise<T>) => orAborted(read, signal).catch(() => null);
+    const dataAt = (root: string) =>
+      readSharedData(zookeeper, { connect, root, limits: DATA_LIMITS }, signal);
+    const locks = paths && (await orNull(standingsBelow(zookeeper, paths, signal)));
+    const data = roots && (await orNull(Promise.all(roots.map(dataAt))));
+    const configurations =
+      configRoot === undefined ? undefined : await orNull(readFleet(zookeeper, configRoot, { signal }));
     const held = before.length === 0 ? heldOf(nodes()) : before;
     const shown = new Map(
       snapshot?.entries.map((entry) => [
@@ -123,17 +124,6 @@ export async function scanTree(
     signal.throwIfAborted();
     return { report: null, status: unknownDiscovery(heldOf(nodes()), error) };
   }
-}
-
-function dataBelow(
-  zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
-  connect: string,
-  roots: readonly string[],
-  signal: AbortSignal,
-) {
-  return Promise.all(
-    roots.map((root) => readSharedData(zookeeper, { connect, root, limits: DATA_LIMITS }, signal)),
-  );
 }
 
 function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {

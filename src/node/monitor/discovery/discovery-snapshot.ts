@@ -41,15 +41,15 @@ const FOREIGN: TreePath = { kind: 'foreign' };
 export function parsePath(path: string): TreePath {
   if (path === DISCOVERY_PATH) return FOLDER;
   const [, , branch, first, second, third, ...rest] = path.split('/');
-  const isDeep = third !== undefined;
-  if (rest.length > 0) return FOREIGN;
-  switch (`${DISCOVERY_PATH}/${branch}`) {
+  const parent = `${DISCOVERY_PATH}/${branch}`;
+  // Only endpoints have a third level.
+  if (rest.length > 0 || (third !== undefined && parent !== ENDPOINTS_PATH)) return FOREIGN;
+  switch (parent) {
     case STAMPS_PATH:
-      return isDeep ? FOREIGN : { kind: 'internal' };
+      return { kind: 'internal' };
     case NODES_PATH:
-      return isDeep ? FOREIGN : nodePath(first, second);
+      return nodePath(first, second);
     case SERVICES_PATH:
-      if (isDeep) return FOREIGN;
       return first !== undefined && second !== undefined
         ? { kind: 'service', service: first, ref: second }
         : FOLDER;
@@ -173,13 +173,15 @@ export async function readDiscovery(
     } catch (error) {
       if (!isFault(error, 'no-auth')) throw error;
       denied.push(path);
-      const nothing = {
+      entries.push({
+        path,
+        parsed,
         assignment: undefined,
         text: undefined,
         sessionId: undefined,
         createdZxid: undefined,
-      };
-      entries.push({ path, parsed, ...nothing, problem: 'may not be read: no-auth' });
+        problem: 'may not be read: no-auth',
+      });
     }
     return [];
   };

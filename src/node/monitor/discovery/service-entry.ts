@@ -32,15 +32,17 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
   const state = !enabled ? 'disabled' : isInService(decoded.instance) ? 'enabled' : 'out of service';
   const dubbo = dubboText(decoded.instance);
   const isElsewhere = name !== service || !id.startsWith(ownId);
-  const identity = {
-    id: excerpt(ownId),
-    address: address === undefined ? null : excerpt(address),
-    port,
-    sslPort,
-    serviceType,
-  };
   return {
-    instance: { ...identity, state, claim: claimIn(payload), ...(dubbo && { dubbo: excerpt(dubbo) }) },
+    instance: {
+      id: excerpt(ownId),
+      address: address === undefined ? null : excerpt(address),
+      port,
+      sslPort,
+      serviceType,
+      state,
+      claim: claimIn(payload),
+      ...(dubbo && { dubbo: excerpt(dubbo) }),
+    },
     text: payload === undefined ? null : excerpt(JSON.stringify(payload)),
     sessionId,
     changedAt,

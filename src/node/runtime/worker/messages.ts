@@ -18,11 +18,21 @@ type CloneableOptions = Omit<AcquireLeaseOptions, OfOneThread>;
 
 /** Of options that have more, those for the thread. An option that is forgotten here does not compile. */
 export function forThread(options: CloneableOptions): Required<CloneableOptions> {
-  const { taskId, cluster, nodes, durationMs, graceMs, probed } = options;
-  const { acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
+  const { taskId, cluster, nodes, durationMs, graceMs, probed, acquireTimeoutMs } = options;
+  const { waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
   return {
-    ...{ taskId, cluster, nodes, durationMs, graceMs, probed },
-    ...{ acquireTimeoutMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs },
+    taskId,
+    cluster,
+    nodes,
+    durationMs,
+    graceMs,
+    probed,
+    acquireTimeoutMs,
+    waitPollMs,
+    settingsIntervalMs,
+    sticky,
+    preferId,
+    stickyWaitMs,
   };
 }
 
@@ -76,8 +86,13 @@ export interface WireError {
 
 /** The classes that are sent with their fields. Of any other error only the text is sent. */
 const CLASSES: readonly (new (...args: never[]) => Error)[] = [
-  ...[ConfigError, StoreError, StoreUnusableError, AcquireTimeoutError],
-  ...[LeaseLostError, LeaseReleasedError, LeaseUnreadableError],
+  ConfigError,
+  StoreError,
+  StoreUnusableError,
+  AcquireTimeoutError,
+  LeaseLostError,
+  LeaseReleasedError,
+  LeaseUnreadableError,
 ];
 
 function kindOf(error: unknown): number {
@@ -87,8 +102,12 @@ function kindOf(error: unknown): number {
 /** The parts of an error that can be sent to another thread. */
 export function toWire(error: unknown): WireError {
   const kind = kindOf(error);
-  const cause = error instanceof Error && kindOf(error.cause) >= 0 ? { cause: toWire(error.cause) } : {};
-  return { kind, message: explain(error), fields: kind < 0 ? {} : { ...(error as Error) }, ...cause };
+  return {
+    kind,
+    message: explain(error),
+    fields: kind < 0 ? {} : { ...(error as Error) },
+    ...(error instanceof Error && kindOf(error.cause) >= 0 && { cause: toWire(error.cause) }),
+  };
 }
 
 /** The error that {@link toWire} was given, of the same class with the same fields. */

@@ -4,7 +4,6 @@ import { onAbort } from '../../../core/base/abort.js';
 import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
 import { afterWork, LeaseHome } from '../../../core/lease/hold/lease-home.js';
-import type { TenureTime } from '../../../core/lease/hold/tenure-time.js';
 import { checkKnownNodes } from '../../../core/lease/model/known-nodes.js';
 import {
   type Lease,
@@ -65,7 +64,7 @@ class WorkerLease implements Lease {
   readonly home: LeaseHome;
   readonly #lost = new AbortController();
   readonly #retiring = new AbortController();
-  readonly #time: WorkerTenureTime;
+  readonly tenureTime: WorkerTenureTime;
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
   #ended: () => void = () => undefined;
@@ -79,8 +78,10 @@ class WorkerLease implements Lease {
     this.version = acquired.version;
     this.taskId = settings.taskId;
     this.previous = acquired.previous;
-    this.#time = new WorkerTenureTime({
-      ...{ clock, shared, idWidth: acquired.idWidth },
+    this.tenureTime = new WorkerTenureTime({
+      clock,
+      shared,
+      idWidth: acquired.idWidth,
       check: () => this.#check(),
       send: (message) => this.#send(message),
     });
@@ -101,10 +102,6 @@ class WorkerLease implements Lease {
 
   isValid(): boolean {
     return this.#state === 'held' && this.parts.clock.monotonic() < this.deadline;
-  }
-
-  get tenureTime(): TenureTime {
-    return this.#time;
   }
 
   setKnownNodes(versions: Readonly<Record<number, number>>): void {
@@ -136,7 +133,7 @@ class WorkerLease implements Lease {
       if (this.#state === 'held') {
         // Before the thread learns of it: a lease that is being released must not be used any more.
         this.#state = 'released';
-        this.#time.end(new LeaseReleasedError(this.id, this.version));
+        this.tenureTime.end(new LeaseReleasedError(this.id, this.version));
       }
       this.#send({ type: 'release', workEnded });
     });
@@ -149,8 +146,8 @@ class WorkerLease implements Lease {
   receive(message: FromWorker): void {
     if (message.type === 'event') this.#report(message.event);
     else if (message.type === 'lost') this.#lose(fromWire(message.error) as LeaseLostError);
-    else if (message.type === 'width') this.#time.widen(message.idWidth);
-    else if (message.type === 'prepared') this.#time.prepared(message.error && fromWire(message.error));
+    else if (message.type === 'width') this.tenureTime.widen(message.idWidth);
+    else if (message.type === 'prepared') this.tenureTime.prepared(message.error && fromWire(message.error));
     else if (message.type === 'marked') {
       // The answer to an earlier mark may have been on its way.
       if (message.number === this.#marks) this.#marked();
@@ -161,14 +158,13 @@ class WorkerLease implements Lease {
   threadEnded(cause?: unknown): void {
     this.#threadGone = true;
     this.#ended();
-    const deadline = this.deadline;
     if (this.#state !== 'held') return;
     this.#lose(
       new LeaseLostError(
         this.id,
         this.version,
         'unreachable',
-        deadline,
+        this.deadline,
         'the thread that renews it has ended',
         cause,
       ),
@@ -180,7 +176,7 @@ class WorkerLease implements Lease {
     this.#state = 'lost';
     // There is nothing left to renew: the thread must not keep the process alive.
     this.parts.thread.unref();
-    this.#time.end(error);
+    this.tenureTime.end(error);
     this.#lost.abort(error);
     const { emit, tracer, facts } = this.parts;
     emit({ type: 'lost', error });
