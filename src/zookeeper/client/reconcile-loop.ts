@@ -1,6 +1,5 @@
 import { withTimeout } from '../../core/base/abort.js';
 import { backoffMs, CALLER_WAITS } from '../../core/base/backoff.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
@@ -10,6 +9,7 @@ import { CALLS_AT_ONCE } from './call-limits.js';
 import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';
 import type { Watch, Znode, ZooKeeper } from './zookeeper.js';
+import type { TimeSources } from './zookeeper-context.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /**
@@ -54,10 +54,8 @@ export interface ReconcileCall {
   readonly signal: AbortSignal;
 }
 
-interface ReconcileLoopOptions {
+interface ReconcileLoopOptions extends TimeSources {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'description' | 'watchData'>;
-  readonly clock: Clock;
-  readonly random: RandomSource;
   /** For messages: the beginning of the sentence "… has been closed". */
   readonly name: string;
   /** Must not throw and must not block. */

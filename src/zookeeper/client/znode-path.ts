@@ -54,12 +54,8 @@ export function isReserved(path: string): boolean {
   return path === '/zookeeper' || path.startsWith('/zookeeper/');
 }
 
-/** The path of the parent; undefined for the root. */
-export function parentOf(path: string): string | undefined {
-  if (path === '/') return undefined;
-  const end = path.lastIndexOf('/');
-  return end === 0 ? '/' : path.slice(0, end);
-}
+/** The path of the parent; the root is its own. */
+export const parentOf = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/';
 
 /** The last name in a path. */
 export const nameAt = (path: string): string => path.slice(path.lastIndexOf('/') + 1);

@@ -10,7 +10,7 @@ import {
   TEXT,
   whole,
 } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
+import type { Clock } from '../../core/base/clock.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { type Call, CallQueue } from './call-queue.js';
 import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
@@ -34,10 +34,11 @@ import {
   type ZnodeStat,
   type ZooKeeper,
 } from './zookeeper.js';
+import type { TimeOptions } from './zookeeper-context.js';
 import { ignoring, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
-export interface ZooKeeperOptions {
+export interface ZooKeeperOptions extends TimeOptions {
   /** `HOST:PORT[,HOST:PORT]…[/CHROOT]`, or the result of {@link parseConnectString}. */
   readonly connect: string | ConnectString;
   /**
@@ -63,10 +64,6 @@ export interface ZooKeeperOptions {
    * @default false
    */
   readonly tls?: boolean | ZooKeeperTls | undefined;
-  /** @default the system's */
-  readonly clock?: Clock | undefined;
-  /** @default the system's */
-  readonly random?: RandomSource | undefined;
 }
 
 /** The default of {@link ZooKeeperOptions.sessionTimeoutMs}: a lock outlasts an outage of a quarter of it. */
@@ -305,7 +302,7 @@ export class ZooKeeperClient implements ZooKeeper {
         if (!isFault(error, 'no-node')) throw error;
       }
       const parent = parentOf(full);
-      if (parent !== undefined && parent !== '/') await this.#ensure(parent, path, call);
+      if (parent !== '/') await this.#ensure(parent, path, call);
     }
   }
 

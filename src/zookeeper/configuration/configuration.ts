@@ -13,12 +13,12 @@ import {
   whole,
 } from '../../core/base/arguments.js';
 import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { WakeUp } from '../../core/base/wake-up.js';
 import { CALL_TIMEOUT_MS, type Watch, type ZooKeeper } from '../client/zookeeper.js';
+import type { TimeOptions } from '../client/zookeeper-context.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { SeenReporter } from './fleet.js';
 import { type ConfigName, contextsOf, contextsOfNode, historyPath, rootOf } from './layout.js';
@@ -26,7 +26,7 @@ import { type ConfigPlace, type ConfigValue, type ReadConfig, readContexts } fro
 import { readSnapshot, type Snapshot, writeSnapshot } from './snapshot-file.js';
 import { type StandardSchema, validated } from './standard-schema.js';
 
-export interface ConfigurationOptions extends ConfigName {
+export interface ConfigurationOptions extends ConfigName, TimeOptions {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
   readonly nodeId?: number | undefined;
   /**
@@ -46,10 +46,6 @@ export interface ConfigurationOptions extends ConfigName {
   readonly signal?: AbortSignal | undefined;
   /** Must not throw. @default problems are not reported */
   readonly onEvent?: ((event: ConfigurationEvent) => void) | undefined;
-  /** @default the clock of this machine */
-  readonly clock?: Clock | undefined;
-  /** @default the operating system's */
-  readonly random?: RandomSource | undefined;
 }
 
 /** Problems and their end, for logs. */

@@ -1,11 +1,10 @@
 import { checkArguments, checked, NAME } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { hostAddress } from '../../core/base/host/host-address.js';
 import { isObject } from '../../core/base/json-object.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { encodeInstance } from '../services/instance/instance-codec.js';
-import { newInstance } from '../services/instance/new-instance.js';
+import { type InstanceSources, newInstance } from '../services/instance/new-instance.js';
 import {
   jsonPayload,
   MAP_CLASSES,
@@ -109,7 +108,7 @@ export function routingEntries(
 export function routingInstance(
   announcement: Announcement,
   { id: nodeId, version, taskId }: Pick<Lease, 'id' | 'version' | 'taskId'>,
-  sources: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
+  sources: InstanceSources,
 ): ServiceInstance | undefined {
   const { service: name, address = hostAddress(), port, sslPort, uriSpec } = announcement;
   if (name === undefined) return undefined;

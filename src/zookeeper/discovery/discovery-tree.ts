@@ -1,5 +1,4 @@
 import { checkArguments, checked, LEASE, listOf, OBJECT } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import {
   type ReconcileCall,
@@ -9,7 +8,8 @@ import {
   type ReconcileState,
 } from '../client/reconcile-loop.js';
 import { catchUp, writeEphemeral } from '../client/retry.js';
-import type { Znode, ZooKeeper } from '../client/zookeeper.js';
+import type { Znode } from '../client/zookeeper.js';
+import type { ZooKeeperContext } from '../client/zookeeper-context.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { checkLease } from '../services/registered-znode.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
@@ -29,10 +29,7 @@ export type TreeEvent =
   | { readonly type: 'blocked'; readonly path: string; readonly problem: string };
 
 /** In whose name, and in which session, a {@link DiscoveryTree} announces. */
-export interface DiscoveryTreeOptions {
-  readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
+export interface DiscoveryTreeOptions extends ZooKeeperContext {
   /** While it is not valid nothing is written: a lost node id does not return to the tree. */
   readonly lease: Pick<Lease, 'id' | 'version' | 'taskId' | 'isValid'>;
   /** Must not throw and must not block. */

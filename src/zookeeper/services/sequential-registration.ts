@@ -85,7 +85,7 @@ export class SequentialRegistration extends RegisteredZnode {
     const lost = this.#lost;
     if (lost === undefined) return this.own;
     const { sessionId } = lost;
-    const parent = parentOf(this.wantedPath) ?? '/';
+    const parent = parentOf(this.wantedPath);
     const name = nameAt(this.wantedPath);
     await catchUp(zookeeper, parent, call);
     const names = (await zookeeper.children(parent, call)) ?? [];

@@ -1,11 +1,10 @@
 import { checkArguments, checked, having, maybe } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { notify } from '../../core/base/listeners.js';
 import { shareAnswer } from '../../core/base/share-answer.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
-import type { ZooKeeper } from '../client/zookeeper.js';
+import type { ZooKeeperContext } from '../client/zookeeper-context.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { encodeInstance, UnreadableReports } from './instance/instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
@@ -28,12 +27,8 @@ export type ServiceEvent =
    */
   | { readonly type: 'unreadable'; readonly path: string; readonly problem: string };
 
-/** Options of {@link ServiceDiscovery}. */
-export interface ServiceDiscoveryOptions<P> {
-  /** Stays open when the discovery is closed: its session may be used for other things too. */
-  readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
+/** Options of {@link ServiceDiscovery}. The client stays open when it is closed: its session may have other uses. */
+export interface ServiceDiscoveryOptions<P> extends ZooKeeperContext {
   /** The parent of all services, within the chroot; to be agreed on with all others. @default "/services" */
   readonly basePath?: string | undefined;
   /** The codec of the instances' payloads. @default any JSON, as it is */

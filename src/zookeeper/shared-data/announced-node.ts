@@ -16,7 +16,10 @@ import type { Replicated } from './replica.js';
 export type NodeState =
   | { readonly status: 'joined' }
   | { readonly status: 'suspended' }
-  | { readonly status: 'disconnected'; readonly reason: 'session-expired' | 'removed' | 'left' | 'closed' };
+  | { readonly status: 'disconnected'; readonly reason: DisconnectReason };
+
+/** Why a node is gone. */
+export type DisconnectReason = 'session-expired' | 'removed' | 'left' | 'closed';
 
 /** A node as others see it. Its id is the last path element: `node-0000000007`. */
 export interface KnownNode extends Replicated {
@@ -91,7 +94,7 @@ export class AnnouncedNode {
     else this.#become({ status: state.status === 'connected' ? 'joined' : 'suspended' });
   }
 
-  #end(reason: Extract<NodeState, { status: 'disconnected' }>['reason']): void {
+  #end(reason: DisconnectReason): void {
     this.#become({ status: 'disconnected', reason });
     this.#forgetSession();
     this.#watch.close();

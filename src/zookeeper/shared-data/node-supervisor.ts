@@ -8,12 +8,9 @@ import { until } from '../../core/base/until.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { CALL_TIMEOUT_MS } from '../client/zookeeper.js';
 import { isFault, ZooKeeperError } from '../client/zookeeper-error.js';
-import type { AnnouncedNode, NodeState } from './announced-node.js';
+import type { AnnouncedNode, DisconnectReason } from './announced-node.js';
 import type { Contributions } from './contributions.js';
 import type { DataCall, DataContext } from './datum.js';
-
-/** Why a node is gone. */
-export type DisconnectReason = Extract<NodeState, { status: 'disconnected' }>['reason'];
 
 /** A node that is gone, and may be replaced by a new one. */
 export interface LostNode {

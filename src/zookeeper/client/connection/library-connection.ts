@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { aborted } from '../../../core/base/abort.js';
-import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { formatServer, type ServerAddress } from '../connect-string.js';
+import type { TimeSources } from '../zookeeper-context.js';
 import { RequestFailure } from '../zookeeper-error.js';
 import {
   CONNECTING,
@@ -32,12 +32,10 @@ interface SessionListener {
   changed(path: string, isGone: boolean): void;
 }
 
-export interface LibraryConnectionOptions {
+export interface LibraryConnectionOptions extends TimeSources {
   readonly servers: readonly ServerAddress[];
   /** The requested time-out of the session, in milliseconds. */
   readonly sessionTimeoutMs: number;
-  readonly clock: Clock;
-  readonly random: RandomSource;
   readonly listener: SessionListener;
   readonly tls?: PreparedTls | undefined;
   /** Finds the servers' addresses. @default the one that all connections of the process share */

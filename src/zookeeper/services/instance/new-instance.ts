@@ -34,10 +34,16 @@ export const SERVICE_TYPES: readonly ServiceType[] = ['DYNAMIC', 'STATIC', 'PERM
 const MAX_NAME_BYTES = 255;
 const MAX_ADDRESS_LENGTH = 253;
 
+/** Where the time and the id of a new instance come from. */
+export interface InstanceSources {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly random: Pick<RandomSource, 'hex'>;
+}
+
 /** An instance to be registered. Nothing is written; the payload is checked when it is. */
 export function newInstance<P = unknown>(
   init: ServiceInstanceInit<P>,
-  sources: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
+  sources: InstanceSources,
 ): ServiceInstance<P> {
   checkArguments({ instance: init, sources });
   const { clock, random } = sources;
