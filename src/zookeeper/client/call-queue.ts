@@ -3,7 +3,7 @@ import { until } from '../../core/base/until.js';
 import { type CallLimit, CallLimits } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
-import type { SessionState } from './session-state.js';
+import { isSessionOver, type SessionState } from './session-state.js';
 import type { CallOptions } from './zookeeper.js';
 import { RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
@@ -140,8 +140,7 @@ export class CallQueue {
 
 /** Whether a call is for a session that cannot be the next to be connected. */
 function isOver(sessionId: string | undefined, state: SessionState): boolean {
-  if (sessionId === undefined || state.status === 'closed') return false;
-  return !('sessionId' in state) || state.status === 'expired' || state.sessionId !== sessionId;
+  return sessionId !== undefined && state.status !== 'closed' && isSessionOver(state, sessionId);
 }
 
 function detailOf({ operation }: Call, { fault, message }: RequestFailure): string {

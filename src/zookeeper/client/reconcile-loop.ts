@@ -10,7 +10,7 @@ import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';
 import type { Watch, Znode, ZooKeeper } from './zookeeper.js';
 import type { TimeSources } from './zookeeper-context.js';
-import { isFault, ZooKeeperError } from './zookeeper-error.js';
+import { closedError, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /**
  * How far ZooKeeper has the wanted state. `synced`: completely, in this session. `degraded`: not completely,
@@ -162,9 +162,7 @@ export class ReconcileLoop {
   /** Reconciles nothing any more. Resolves when the calls under way have ended. Idempotent. */
   async close(): Promise<void> {
     if (!this.#closing.signal.aborted) {
-      this.#closing.abort(
-        new ZooKeeperError(`${this.options.name} has been closed`, { fault: 'closed', outcome: 'unknown' }),
-      );
+      this.#closing.abort(closedError(this.options.name, 'unknown'));
       this.#forgetSession();
       for (const followed of this.#items.values()) followed?.watch.close();
       this.#setState({ status: 'closed' });

@@ -1,6 +1,6 @@
 import { checkArguments } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { splitList } from '../../core/base/plain-text.js';
+import { checkPlain, splitList } from '../../core/base/plain-text.js';
 
 /**
  * Checks that a text can be the name of a znode, one step of a path.
@@ -27,6 +27,20 @@ export function parsePaths(text: string, label: string): readonly string[] {
     wrong,
     `absolute paths of ZooKeeper, such as /locks,/leader (${pathProblem(wrong)})`,
   );
+}
+
+/**
+ * Checks that a text can be the path of a znode, and returns it.
+ *
+ * @param label the setting that it comes from, as its user knows it
+ * @param example such a path
+ * @throws {ConfigError} where it is no absolute path, or the root
+ */
+export function checkPath(path: string, label: string, example: string, ofRoot = 'it is the root'): string {
+  checkPlain(path, label);
+  const problem = path === '/' ? ofRoot : pathProblem(path);
+  if (problem === undefined) return path;
+  throw new ConfigError(label, path, `an absolute path of ZooKeeper, such as ${example} (${problem})`);
 }
 
 /**

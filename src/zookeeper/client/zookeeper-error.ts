@@ -85,6 +85,10 @@ export const ignoring =
     if (!isFault(error, ...faults)) throw error;
   };
 
+/** The failure of what has been closed. @param what the beginning of the sentence "… has been closed" */
+export const closedError = (what: string, outcome: ZooKeeperError['outcome'] = 'not-applied') =>
+  new ZooKeeperError(`${what} has been closed`, { fault: 'closed', outcome });
+
 /** Why one request failed, before it is known which call it was made for. */
 export class RequestFailure extends Error {
   /**

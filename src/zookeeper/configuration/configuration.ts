@@ -19,7 +19,7 @@ import { systemClock, systemRandom } from '../../core/base/system.js';
 import { WakeUp } from '../../core/base/wake-up.js';
 import { CALL_TIMEOUT_MS, type Watch, type ZooKeeper } from '../client/zookeeper.js';
 import type { TimeOptions } from '../client/zookeeper-context.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { closedError, ZooKeeperError } from '../client/zookeeper-error.js';
 import { SeenReporter } from './fleet.js';
 import { type ConfigName, contextsOf, contextsOfNode, historyPath, rootOf } from './layout.js';
 import { type ConfigPlace, type ConfigValue, type ReadConfig, readContexts } from './read-contexts.js';
@@ -224,9 +224,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
 
   /** Ends it, and every iteration. Idempotent. */
   async close(): Promise<void> {
-    this.#closing.abort(
-      new ZooKeeperError('the configuration has been closed', { fault: 'closed', outcome: 'not-applied' }),
-    );
+    this.#closing.abort(closedError('the configuration'));
     await this.#ended;
     await this.#seen?.close();
     this.#listeners.clear();

@@ -1,4 +1,5 @@
 import { concurrently } from '../../core/base/concurrently.js';
+import { objectIn } from '../../core/base/json-object.js';
 import { CALLS_AT_ONCE } from '../client/call-limits.js';
 import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { writeEphemeral } from '../client/retry.js';
@@ -94,12 +95,7 @@ export async function readFleet(
 }
 
 function decodeSeen(data: Buffer | undefined): Pick<NodeRevisions, 'revisions' | 'at'> | undefined {
-  try {
-    const { revisions, at } = JSON.parse(`${data}`) as Partial<NodeRevisions>;
-    return typeof revisions === 'object' && revisions !== null && typeof at === 'string'
-      ? { revisions, at }
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const { revisions, at } = ((data && objectIn(data)) ?? {}) as Partial<NodeRevisions>;
+  const isReport = typeof revisions === 'object' && revisions !== null && typeof at === 'string';
+  return isReport ? { revisions, at } : undefined;
 }

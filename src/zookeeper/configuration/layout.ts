@@ -1,6 +1,5 @@
 import { ConfigError } from '../../core/base/errors.js';
-import { checkPlain } from '../../core/base/plain-text.js';
-import { checkZnodeName, pathProblem } from '../client/znode-path.js';
+import { checkPath, checkZnodeName, pathProblem } from '../client/znode-path.js';
 
 // The layout of Spring Cloud Zookeeper Config (ZookeeperPropertySources, ZookeeperPropertySource):
 //   /config/<app>,<profile> before /config/<app> before /config/application,<profile> before /config/application
@@ -78,12 +77,8 @@ function rangeOf(
 }
 
 /** The parent of all contexts. @throws {ConfigError} naming the setting `label` */
-export function rootOf({ root = DEFAULT_ROOT }: Partial<ConfigName>, label = 'root'): string {
-  checkPlain(root, label);
-  const problem = root === '/' ? 'it is the root' : pathProblem(root);
-  if (problem === undefined) return root;
-  throw new ConfigError(label, root, `an absolute path of ZooKeeper, such as ${DEFAULT_ROOT} (${problem})`);
-}
+export const rootOf = ({ root = DEFAULT_ROOT }: Partial<ConfigName>, label = 'root') =>
+  checkPath(root, label, DEFAULT_ROOT);
 
 /** The history of a context, or the parent of all. */
 export const historyPath = (root: string, context?: string) =>

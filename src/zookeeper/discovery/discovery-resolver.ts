@@ -3,7 +3,7 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { isPort } from '../../core/base/ports.js';
 import type { ViewedZooKeeper } from '../client/children-view.js';
 import type { Znode } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { closedError } from '../client/zookeeper-error.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
 import type { InstanceSource } from '../services/instance-source.js';
 import { WatchedInstances, type WatchedInstancesOptions } from '../services/service-cache.js';
@@ -94,8 +94,7 @@ export class DiscoveryResolver {
     path: string,
     follow?: WatchedInstancesOptions<Assignment>['follow'],
   ): InstanceSource<Assignment> {
-    if (this.#closed)
-      throw new ZooKeeperError('the resolver has been closed', { fault: 'closed', outcome: 'not-applied' });
+    if (this.#closed) throw closedError('the resolver');
     const source: InstanceSource<Assignment> = new WatchedInstances<Assignment>({
       ...this.options,
       ...{ name: endpoint, path, follow },

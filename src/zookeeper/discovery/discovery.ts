@@ -8,7 +8,7 @@ import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
 import { type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import type { ZooKeeper } from '../client/zookeeper.js';
 import type { ZooKeeperContext } from '../client/zookeeper-context.js';
-import { isFault, ZooKeeperError } from '../client/zookeeper-error.js';
+import { closedError, isFault } from '../client/zookeeper-error.js';
 import { jsonPayload } from '../services/instance/payload-codec.js';
 import type { ServiceInstance } from '../services/instance/service-instance.js';
 import type { RegistrationEvent } from '../services/registered-znode.js';
@@ -238,9 +238,7 @@ export class Discovery {
     // First, and in this tick: the process may be about to exit.
     const ended = this.options.zookeeper.close();
     this.#left = true;
-    this.#ending.abort(
-      new ZooKeeperError('the discovery has been closed', { fault: 'closed', outcome: 'unknown' }),
-    );
+    this.#ending.abort(closedError('the discovery', 'unknown'));
     this.#forgetLease();
     this.nodes.close();
     this.idWidth.close();

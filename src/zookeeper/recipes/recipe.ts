@@ -1,8 +1,6 @@
 import { checkArguments, checked, DATA, type Kinds, maybe } from '../../core/base/arguments.js';
-import { ConfigError } from '../../core/base/errors.js';
-import { checkPlain } from '../../core/base/plain-text.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import { pathProblem } from '../client/znode-path.js';
+import { checkPath } from '../client/znode-path.js';
 import type { ZooKeeper } from '../client/zookeeper.js';
 import type { TimeOptions, ZooKeeperContext } from '../client/zookeeper-context.js';
 
@@ -38,10 +36,7 @@ export function recipeOn(
 ): Recipe {
   checkArguments({ zookeeper });
   checked(options, { data: maybe(DATA), ...kinds });
-  checkPlain(path, 'path');
-  const problem = path === '/' ? 'it is the root' : pathProblem(path);
-  if (problem !== undefined)
-    throw new ConfigError('path', path, `an absolute path of ZooKeeper, such as /locks/report (${problem})`);
+  checkPath(path, 'path', '/locks/report');
   const { clock = systemClock, random = systemRandom, data = '' } = options;
   return { zookeeper, path, clock, random, data };
 }

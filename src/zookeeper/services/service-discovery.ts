@@ -5,7 +5,7 @@ import { shareAnswer } from '../../core/base/share-answer.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
 import type { ZooKeeperContext } from '../client/zookeeper-context.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { closedError } from '../client/zookeeper-error.js';
 import { encodeInstance, UnreadableReports } from './instance/instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
 import { jsonPayload, PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
@@ -289,10 +289,7 @@ export class ServiceDiscovery<P = unknown> {
   /** @throws {ZooKeeperError} `closed` when nothing can be registered any more */
   #throwIfClosed(): void {
     if (!this.#withdrawn && this.state.status !== 'closed') return;
-    throw new ZooKeeperError('the service discovery has been closed', {
-      fault: 'closed',
-      outcome: 'not-applied',
-    });
+    throw closedError('the service discovery');
   }
 
   #new(wanted: WantedZnode): Registration {

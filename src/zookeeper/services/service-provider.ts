@@ -5,7 +5,12 @@ import { isInService } from './instance/payload-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 import { instanceUrl, type UriVariables } from './instance/uri-spec.js';
 import type { InstanceSource } from './instance-source.js';
-import { type ProviderStrategy, QuickRandom, type StrategyContext, type StrategyFactory } from './strategies/provider-strategy.js';
+import {
+  type ProviderStrategy,
+  QuickRandom,
+  type StrategyContext,
+  type StrategyFactory,
+} from './strategies/provider-strategy.js';
 import { roundRobin } from './strategies/strategies.js';
 
 /** Options of a provider. */

@@ -1,7 +1,7 @@
 import { Listeners } from '../../core/base/listeners.js';
 import { BoundSession } from '../client/bound-session.js';
 import { catchUp } from '../client/retry.js';
-import type { SessionState } from '../client/session-state.js';
+import { isSessionOver, type SessionState } from '../client/session-state.js';
 import { nameAt } from '../client/znode-path.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../client/zookeeper.js';
 import { attempted, type DataCall, type DataContext, type RepeatedStep } from './datum.js';
@@ -89,8 +89,7 @@ export class AnnouncedNode {
 
   #onSession(state: SessionState): void {
     if (state.status === 'closed') this.#end('closed');
-    else if (!('sessionId' in state) || state.status === 'expired' || state.sessionId !== this.sessionId)
-      this.#end('session-expired');
+    else if (isSessionOver(state, this.sessionId)) this.#end('session-expired');
     else this.#become({ status: state.status === 'connected' ? 'joined' : 'suspended' });
   }
 

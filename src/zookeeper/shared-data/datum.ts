@@ -3,12 +3,7 @@ import { checked } from '../../core/base/arguments.js';
 import { retrying } from '../../core/base/retry.js';
 import { BoundSession } from '../client/bound-session.js';
 import { catchUp } from '../client/retry.js';
-import {
-  CALL_TIMEOUT_MS,
-  type CallOptions,
-  type MultiOperation,
-  type Znode,
-} from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type CallOptions, type MultiOperation, type Znode } from '../client/zookeeper.js';
 import type { ZooKeeperContext } from '../client/zookeeper-context.js';
 import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../client/zookeeper-error.js';
 import { bareScalar, type DatumRecord, decodeRecord, encodeRecord, isBlank } from './entry.js';

@@ -38,12 +38,6 @@ const MAX_WAIT_MS = 30_000;
 const BARRIER_WAIT_MS = 1_000;
 /** The least time between two scans where no id is free, in milliseconds. */
 const MIN_PAUSE_MS = 100;
-/**
- * Shares of the session's time-out: the minimum time for which a newly claimed id must be held for certain,
- * and the pause between heartbeats until then.
- */
-const FRESH_SHARE = 1 / 4;
-const BEAT_SHARE = 1 / 12;
 /** With every lost race a task chooses among four times as many of the lowest free ids. */
 const SPREAD = 4;
 /** Lost races after which the scan is out of date. */
@@ -153,8 +147,8 @@ export class IdAllocator {
     deadline.answered(sentAt);
     const giveUpAt = Math.max(this.until, sentAt + timeoutMs);
     // After a pause of this process the leader may not have heard of the session for long.
-    while (deadline.until < clock.monotonic() + timeoutMs * FRESH_SHARE) {
-      const sleepMs = timeoutMs * BEAT_SHARE;
+    while (!deadline.isFresh(clock.monotonic())) {
+      const sleepMs = deadline.beatMs;
       if (clock.monotonic() + sleepMs >= giveUpAt)
         throw new AcquireTimeoutError(
           `${zookeeper.description}: node id ${nodeId} was claimed, but no heartbeat is answered soon enough to rely on it`,
