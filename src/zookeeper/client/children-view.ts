@@ -9,9 +9,13 @@ export type Followed = 'data' | 'children';
 /** What a view needs of a client. */
 export type ViewedZooKeeper = Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData'>;
 
-export interface ChildrenViewOptions<T> {
+/** The client that is followed with, and the time. */
+export interface ViewContext {
   readonly zookeeper: ViewedZooKeeper;
   readonly clock: Clock;
+}
+
+export interface ChildrenViewOptions<T> extends ViewContext {
   /** The znode. It need not exist, and may come and go. */
   readonly path: string;
   /**

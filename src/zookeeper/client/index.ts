@@ -15,6 +15,7 @@ export { checkZnodeName } from './znode-path.js';
 export {
   CALL_TIMEOUT_MS as DEFAULT_OPERATION_TIMEOUT_MS,
   type CallOptions,
+  type ChildrenListener,
   type CreatedZnode,
   type CreateMode,
   type MultiOperation,
@@ -22,6 +23,7 @@ export {
   type Watch,
   type Znode,
   type ZnodeData,
+  type ZnodeListener,
   type ZnodeStat,
   type ZooKeeper,
 } from './zookeeper.js';

@@ -9,7 +9,7 @@ import { CALLS_AT_ONCE } from './call-limits.js';
 import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';
 import type { Watch, Znode, ZooKeeper } from './zookeeper.js';
-import type { TimeSources } from './zookeeper-context.js';
+import type { EventOptions, TimeSources } from './zookeeper-context.js';
 import { closedError, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /**
@@ -54,12 +54,10 @@ export interface ReconcileCall {
   readonly signal: AbortSignal;
 }
 
-interface ReconcileLoopOptions extends TimeSources {
+interface ReconcileLoopOptions extends TimeSources, EventOptions<ReconcileEvent> {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'description' | 'watchData'>;
   /** For messages: the beginning of the sentence "… has been closed". */
   readonly name: string;
-  /** Must not throw and must not block. */
-  readonly onEvent?: ((event: ReconcileEvent) => void) | undefined;
 }
 
 /** In milliseconds. */

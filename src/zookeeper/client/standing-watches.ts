@@ -2,7 +2,7 @@ import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
 import { notify } from '../../core/base/listeners.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
-import type { ReadingWatch, Znode } from './zookeeper.js';
+import type { ChildrenListener, ReadingWatch, Znode, ZnodeListener } from './zookeeper.js';
 import type { TimeSources } from './zookeeper-context.js';
 import { isFault } from './zookeeper-error.js';
 
@@ -117,15 +117,12 @@ export class StandingWatches {
   }
 
   /** Watches the children of a znode. */
-  children(
-    path: string,
-    listener: (names: readonly string[] | undefined, path: string) => void,
-  ): ReadingWatch {
+  children(path: string, listener: ChildrenListener): ReadingWatch {
     return this.#add(new StandingWatch(CHILDREN, path, listener, this));
   }
 
   /** Watches the data of a znode. */
-  data(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
+  data(path: string, listener: ZnodeListener): ReadingWatch {
     return this.#add(new StandingWatch(DATA, path, listener, this));
   }
 

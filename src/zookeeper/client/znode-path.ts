@@ -3,14 +3,14 @@ import { ConfigError } from '../../core/base/errors.js';
 import { checkPlain, splitList } from '../../core/base/plain-text.js';
 
 /**
- * Checks that a text can be the name of a znode, one step of a path.
+ * Checks that a text can be the name of a znode, one step of a path, and returns it.
  *
  * @param label the setting that it comes from, as its user knows it
  * @throws {ConfigError} when it cannot
  */
-export function checkZnodeName(name: string, label: string): void {
+export function checkZnodeName(name: string, label: string): string {
   checkArguments({ label });
-  if (typeof name === 'string' && !name.includes('/') && nameProblem(name) === undefined) return;
+  if (typeof name === 'string' && !name.includes('/') && nameProblem(name) === undefined) return name;
   throw new ConfigError(label, name, 'a name without "/" and control characters, other than "." and ".."');
 }
 

@@ -24,6 +24,7 @@ import { parentOf, pathProblem, withinChroot } from './znode-path.js';
 import {
   CALL_TIMEOUT_MS,
   type CallOptions,
+  type ChildrenListener,
   type CreatedZnode,
   type CreateMode,
   type MultiOperation,
@@ -31,6 +32,7 @@ import {
   type Watch,
   type Znode,
   type ZnodeData,
+  type ZnodeListener,
   type ZnodeStat,
   type ZooKeeper,
 } from './zookeeper.js';
@@ -258,16 +260,13 @@ export class ZooKeeperClient implements ZooKeeper {
     await this.#calls.call(call, options, (session) => session.multi(within));
   }
 
-  watchChildren(
-    path: string,
-    listener: (children: readonly string[] | undefined, path: string) => void,
-  ): ReadingWatch {
+  watchChildren(path: string, listener: ChildrenListener): ReadingWatch {
     checkArguments({ listener });
     this.#check('watchChildren', path);
     return this.#watches.children(path, listener);
   }
 
-  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
+  watchData(path: string, listener: ZnodeListener): ReadingWatch {
     checkArguments({ listener });
     this.#check('watchData', path);
     return this.#watches.data(path, listener);

@@ -15,6 +15,12 @@ export interface TimeOptions {
   readonly random?: RandomSource | undefined;
 }
 
+/** What is notified of events. */
+export interface EventOptions<E> {
+  /** Receives each event. Must not throw and must not block. @default events are not reported */
+  readonly onEvent?: ((event: E) => void) | undefined;
+}
+
 /** What all that works on znodes is given. */
 export interface ZooKeeperContext extends TimeSources {
   readonly zookeeper: ZooKeeper;

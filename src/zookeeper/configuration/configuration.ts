@@ -18,7 +18,7 @@ import { Listeners } from '../../core/base/listeners.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { WakeUp } from '../../core/base/wake-up.js';
 import { CALL_TIMEOUT_MS, type Watch, type ZooKeeper } from '../client/zookeeper.js';
-import type { TimeOptions } from '../client/zookeeper-context.js';
+import type { EventOptions, TimeOptions } from '../client/zookeeper-context.js';
 import { closedError, ZooKeeperError } from '../client/zookeeper-error.js';
 import { SeenReporter } from './fleet.js';
 import { type ConfigName, contextsOf, contextsOfNode, historyPath, rootOf } from './layout.js';
@@ -26,7 +26,7 @@ import { type ConfigPlace, type ConfigValue, type ReadConfig, readContexts } fro
 import { readSnapshot, type Snapshot, writeSnapshot } from './snapshot-file.js';
 import { type StandardSchema, validated } from './standard-schema.js';
 
-export interface ConfigurationOptions extends ConfigName, TimeOptions {
+export interface ConfigurationOptions extends ConfigName, TimeOptions, EventOptions<ConfigurationEvent> {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
   readonly nodeId?: number | undefined;
   /**
@@ -44,8 +44,6 @@ export interface ConfigurationOptions extends ConfigName, TimeOptions {
   readonly timeoutMs?: number | undefined;
   /** Gives up the start. */
   readonly signal?: AbortSignal | undefined;
-  /** Must not throw. @default problems are not reported */
-  readonly onEvent?: ((event: ConfigurationEvent) => void) | undefined;
 }
 
 /** Problems and their end, for logs. */

@@ -3,7 +3,7 @@ import { objectIn } from '../../core/base/json-object.js';
 import { CALLS_AT_ONCE } from '../client/call-limits.js';
 import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { writeEphemeral } from '../client/retry.js';
-import type { CallOptions, ZooKeeper } from '../client/zookeeper.js';
+import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
 import type { FleetReport, NodeRevisions } from './fleet-report.js';
 import { contextsOf, contextsOfNode, seenPath } from './layout.js';
 import { type ConfigPlace, readHead, revisionIn } from './read-contexts.js';
@@ -52,7 +52,7 @@ export class SeenReporter implements Reconciled {
  * @param listed what is below the root, where that is known
  */
 export async function readFleet(
-  zookeeper: Pick<ZooKeeper, 'read' | 'children'>,
+  zookeeper: ZnodeReader,
   root: string,
   call: CallOptions,
   only?: string,

@@ -1,7 +1,7 @@
 import { checkArguments, checked } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
+import type { RandomSource } from '../../core/base/clock.js';
 import { isPort } from '../../core/base/ports.js';
-import type { ViewedZooKeeper } from '../client/children-view.js';
+import type { ViewContext } from '../client/children-view.js';
 import type { Znode } from '../client/zookeeper.js';
 import { closedError } from '../client/zookeeper-error.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
@@ -12,9 +12,7 @@ import { type Assignment, decodeAssignment } from './assignment.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';
 
 /** Options of {@link DiscoveryResolver}. */
-export interface DiscoveryResolverOptions {
-  readonly zookeeper: ViewedZooKeeper;
-  readonly clock: Clock;
+export interface DiscoveryResolverOptions extends ViewContext {
   readonly random: Pick<RandomSource, 'next'>;
   /**
    * Called with each znode of an endpoint that cannot be understood, and the rest of the sentence "<path> …".

@@ -9,7 +9,7 @@ import {
 } from '../client/reconcile-loop.js';
 import { catchUp, writeEphemeral } from '../client/retry.js';
 import type { Znode } from '../client/zookeeper.js';
-import type { ZooKeeperContext } from '../client/zookeeper-context.js';
+import type { EventOptions, ZooKeeperContext } from '../client/zookeeper-context.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { checkLease } from '../services/registered-znode.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
@@ -29,11 +29,9 @@ export type TreeEvent =
   | { readonly type: 'blocked'; readonly path: string; readonly problem: string };
 
 /** In whose name, and in which session, a {@link DiscoveryTree} announces. */
-export interface DiscoveryTreeOptions extends ZooKeeperContext {
+export interface DiscoveryTreeOptions extends ZooKeeperContext, EventOptions<TreeEvent> {
   /** While it is not valid nothing is written: a lost node id does not return to the tree. */
   readonly lease: Pick<Lease, 'id' | 'version' | 'taskId' | 'isValid'>;
-  /** Must not throw and must not block. */
-  readonly onEvent?: (event: TreeEvent) => void;
 }
 
 /** One znode that is announced. */

@@ -2,7 +2,7 @@ import { orAborted, timeoutSignal } from '../../core/base/abort.js';
 import { NodeLeaseError, StoreUnusableError } from '../../core/base/errors.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
-import type { TimeSources } from '../client/zookeeper-context.js';
+import type { EventOptions, TimeSources } from '../client/zookeeper-context.js';
 
 /** The result of the wait for readiness. `tookMs` is its length, in milliseconds. */
 export type Readiness =
@@ -30,7 +30,7 @@ export type ReadinessEvent =
   /** The leases could not be read; tried again. */
   | { readonly type: 'inspection-failed'; readonly error: unknown };
 
-interface ReadinessOptions extends TimeSources {
+interface ReadinessOptions extends TimeSources, EventOptions<ReadinessEvent> {
   readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
   /** The state of the lease before it was acquired; `static` for an id that is not leased. */
   readonly origin: 'vacant' | 'released' | 'expired' | 'static';
@@ -42,8 +42,6 @@ interface ReadinessOptions extends TimeSources {
   /** How long to wait for the others, in milliseconds, 0 or more. @default 60000 */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Must not throw and must not block. */
-  readonly onEvent?: ((event: ReadinessEvent) => void) | undefined;
 }
 
 /** How long to wait for the others by default, in milliseconds. */

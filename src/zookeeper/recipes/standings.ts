@@ -1,5 +1,5 @@
 import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
-import type { Znode, ZooKeeper } from '../client/zookeeper.js';
+import type { Znode, ZnodeReader } from '../client/zookeeper.js';
 import { inOrder } from './contest.js';
 import type { Contender, Standing } from './standing.js';
 
@@ -26,7 +26,7 @@ const NUMBERED = /\d{10}$/;
  * @throws {ZooKeeperError} when there is no answer, or something may not be read
  */
 export async function standingsBelow(
-  zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
+  zookeeper: ZnodeReader,
   paths: readonly string[],
   signal?: AbortSignal,
 ): Promise<readonly Standing[]> {

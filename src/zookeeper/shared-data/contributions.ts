@@ -9,7 +9,7 @@ import type { Entry } from './entry.js';
 import { checkRequest } from './limits.js';
 import type { SharedDataError } from './shared-data-error.js';
 
-/** Problems of the ephemeral data, and their end. For logs. */
+/** This client's ephemeral data is not as it should be, or is again. For logs. */
 export type ContributionEvent = ReconcileEvent;
 
 /** How long the end of it may take, in milliseconds. */
