@@ -10,7 +10,7 @@ export {
   type ServerAddress,
 } from './connect-string.js';
 export type { ZooKeeperTls } from './connection/tls.js';
-export type { SessionState } from './session-state.js';
+export type { ConnectedState, SessionState } from './session-state.js';
 export { checkZnodeName } from './znode-path.js';
 export {
   CALL_TIMEOUT_MS as DEFAULT_OPERATION_TIMEOUT_MS,

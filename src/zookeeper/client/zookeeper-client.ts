@@ -12,13 +12,14 @@ import {
 } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
+import { oneCall } from './call-limits.js';
 import { type Call, CallQueue } from './call-queue.js';
 import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
 import type { OpenSession, Session } from './connection/library-session.js';
 import { prepareTls, type ZooKeeperTls } from './connection/tls.js';
 import { ZNODE_ARGUMENTS as ARGUMENTS, checkOperations } from './operation-check.js';
 import { SessionKeeper } from './session-keeper.js';
-import type { SessionState } from './session-state.js';
+import type { ConnectedState, SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
 import {
@@ -173,9 +174,7 @@ export class ZooKeeperClient implements ZooKeeper {
     return this.#keeper.onState(listener);
   }
 
-  async whenConnected(
-    options: Omit<CallOptions, 'sessionId'> = {},
-  ): Promise<SessionState & { status: 'connected' }> {
+  async whenConnected(options: Omit<CallOptions, 'sessionId'> = {}): Promise<ConnectedState> {
     checked(options);
     return this.#calls.whenConnected(options);
   }
@@ -344,17 +343,8 @@ export class ZooKeeperClient implements ZooKeeper {
     );
   }
 
-  /**
-   * The options of several requests that are one call, and so have one deadline. The first follows at once.
-   */
   #share(given: CallOptions): () => CallOptions {
-    const { timeoutMs = this.#operationTimeoutMs, ...options } = checked(given, CALL);
-    let deadline: number | undefined;
-    return () => {
-      const now = this.#clock.monotonic();
-      deadline ??= now + timeoutMs;
-      return { ...options, timeoutMs: Math.max(0, deadline - now) };
-    };
+    return oneCall(this.#clock, checked(given, CALL), this.#operationTimeoutMs);
   }
 }
 

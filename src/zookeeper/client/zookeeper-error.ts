@@ -78,6 +78,10 @@ export function isFault(error: unknown, ...faults: readonly ZooKeeperFault[]): e
 export const isUnknown = (error: unknown): error is ZooKeeperError =>
   error instanceof ZooKeeperError && error.outcome === 'unknown';
 
+/** Whether it certainly has not. */
+export const isNotApplied = (error: unknown): error is ZooKeeperError =>
+  error instanceof ZooKeeperError && error.outcome === 'not-applied';
+
 /** Takes these faults for a success, for `catch`: there is nothing left to do. */
 export const ignoring =
   (...faults: readonly ZooKeeperFault[]) =>

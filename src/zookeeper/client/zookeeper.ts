@@ -1,4 +1,4 @@
-import type { SessionState } from './session-state.js';
+import type { ConnectedState, SessionState } from './session-state.js';
 
 /** The default of a call's `timeoutMs`. */
 export const CALL_TIMEOUT_MS = 5_000;
@@ -164,7 +164,7 @@ export interface ZooKeeper {
    * Resolves to the state `connected`, at once if it is the current one. @throws {ZooKeeperError} `timeout`
    * when there is no session within `timeoutMs`, with the last problem as its cause; `closed` after `close()`
    */
-  whenConnected(options?: Omit<CallOptions, 'sessionId'>): Promise<SessionState & { status: 'connected' }>;
+  whenConnected(options?: Omit<CallOptions, 'sessionId'>): Promise<ConnectedState>;
 
   /**
    * Makes a znode; its parent must exist. Resolves to its path, which differs from `path` for the sequential

@@ -21,6 +21,7 @@ import { CALL_TIMEOUT_MS, type Watch, type ZooKeeper } from '../client/zookeeper
 import type { EventOptions, TimeOptions } from '../client/zookeeper-context.js';
 import { closedError, ZooKeeperError } from '../client/zookeeper-error.js';
 import { SeenReporter } from './fleet.js';
+import type { Revisions } from './fleet-report.js';
 import { type ConfigName, contextsOf, contextsOfNode, historyPath, rootOf } from './layout.js';
 import { type ConfigPlace, type ConfigValue, type ReadConfig, readContexts } from './read-contexts.js';
 import { readSnapshot, type Snapshot, writeSnapshot } from './snapshot-file.js';
@@ -52,7 +53,7 @@ export type ConfigurationEvent =
   | {
       readonly type: 'snapshot-used';
       readonly at: string;
-      readonly revisions: Readonly<Record<string, number>>;
+      readonly revisions: Revisions;
       readonly problem: string;
     }
   | { readonly type: 'snapshot-failed'; readonly problem: string }
@@ -68,7 +69,7 @@ export interface ConfigurationChange {
     readonly old: string | undefined;
     readonly new: string | undefined;
   }[];
-  readonly revisions: Readonly<Record<string, number>>;
+  readonly revisions: Revisions;
 }
 
 /** How long to wait until watches are set, in milliseconds. */
@@ -173,7 +174,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   }
 
   /** By context, the most specific one first. */
-  get revisions(): Readonly<Record<string, number>> {
+  get revisions(): Revisions {
     return this.#now.revisions;
   }
 

@@ -4,7 +4,7 @@ import { CALLS_AT_ONCE } from '../client/call-limits.js';
 import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { writeEphemeral } from '../client/retry.js';
 import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
-import type { FleetReport, NodeRevisions } from './fleet-report.js';
+import type { FleetReport, NodeRevisions, Revisions } from './fleet-report.js';
 import { contextsOf, contextsOfNode, seenPath } from './layout.js';
 import { type ConfigPlace, readHead, revisionIn } from './read-contexts.js';
 
@@ -32,7 +32,7 @@ export class SeenReporter implements Reconciled {
     return true;
   }
 
-  report(revisions: Readonly<Record<string, number>>): void {
+  report(revisions: Revisions): void {
     this.#data = JSON.stringify({ revisions, at: new Date(this.place.clock.now()).toISOString() });
     this.#loop.reconcile(this);
   }

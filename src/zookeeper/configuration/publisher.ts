@@ -282,7 +282,7 @@ export class ConfigPublisher {
     } catch (error) {
       if (unknown) {
         const { fault, path } = unknown.error;
-        const message = `whether revision ${unknown.revision} of ${context} was published cannot be told: the reply was lost`;
+        const message = `whether revision ${unknown.revision} of ${context} was published is unknown: the reply was lost`;
         throw new ZooKeeperError(message, { fault, outcome: 'unknown', path, cause: unknown.error });
       }
       limit.signal.throwIfAborted();

@@ -5,6 +5,7 @@ import type { TimeSources, ZooKeeperContext } from '../client/zookeeper-context.
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import type { WaitOptions } from '../recipes/recipe.js';
 import { propertiesOf, readTree } from './context-tree.js';
+import type { Revisions } from './fleet-report.js';
 import { decodeRevision } from './history.js';
 import { contextsOfNode, historyPath } from './layout.js';
 
@@ -25,7 +26,7 @@ export interface ConfigValues {
   /** In the order of the keys. */
   readonly values: ReadonlyMap<string, ConfigValue>;
   /** The revision of each context, the most specific context first; 0 for one without. */
-  readonly revisions: Readonly<Record<string, number>>;
+  readonly revisions: Revisions;
 }
 
 /** The same, and the paths that were read. */

@@ -7,7 +7,7 @@ import { closedError } from '../client/zookeeper-error.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
 import type { InstanceSource } from '../services/instance-source.js';
 import { WatchedInstances, type WatchedInstancesOptions } from '../services/service-cache.js';
-import { type ProviderChoices, ServiceProvider } from '../services/service-provider.js';
+import { type ProviderChoices, providerOf, type ServiceProvider } from '../services/service-provider.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';
 
@@ -72,13 +72,7 @@ export class DiscoveryResolver {
   provider(endpoint: string, options: EndpointChoices = {}): ServiceProvider<Assignment> {
     const { key, ...choices } = checked(options);
     const { clock, random } = this.options;
-    const source = this.instances(endpoint, key);
-    try {
-      return new ServiceProvider({ ...choices, source, clock, random });
-    } catch (error) {
-      source.close();
-      throw error;
-    }
+    return providerOf({ ...choices, source: this.instances(endpoint, key), clock, random });
   }
 
   /** Ends all watches. The last state can still be read. Idempotent. */

@@ -97,7 +97,7 @@ class AnnouncedZnode implements Reconciled {
     const { taskId, version } = this.options.lease;
     const other = decodeAssignment(data);
     const blocked = (problem: string) => ({ problem, event: { type: 'blocked', path, problem } as const });
-    if (other === undefined) return blocked(`${path} holds something that tells no version`);
+    if (other === undefined) return blocked(`${path} holds something that names no version`);
     if (other.version < version || (other.version === version && other.taskId === taskId)) return undefined;
     if (other.version === version)
       return blocked(`${path} is announced by task ${other.taskId} under the same version ${version}`);

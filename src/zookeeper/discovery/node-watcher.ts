@@ -113,7 +113,7 @@ export class NodeWatcher extends FollowedZnodes<Seen, ReadonlySet<number>> {
     const problem =
       assignment === undefined
         ? 'does not tell task, node id and version'
-        : `stands for node id ${nodeId}, but tells of ${assignment.nodeId}`;
+        : `stands for node id ${nodeId}, but names ${assignment.nodeId}`;
     return { data, ...this.#unread(path, problem) };
   }
 

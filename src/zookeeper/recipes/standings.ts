@@ -63,14 +63,12 @@ function queueOf(
   const writer = present.findIndex((name) => !name.includes('__READ__'));
   const contenders = znodes
     .filter((znode) => znode !== undefined)
-    .map(({ data, stat }) => {
-      return {
-        data: data.toString('utf8'),
-        sessionId: stat.owner ?? null,
-        token: String(stat.createdZxid),
-        since: stat.createdAt,
-      };
-    });
+    .map(({ data, stat }) => ({
+      data: data.toString('utf8'),
+      sessionId: stat.owner ?? null,
+      token: String(stat.createdZxid),
+      since: stat.createdAt,
+    }));
   return { kind, contenders, holding: writer < 0 ? present.length : Math.max(1, writer) };
 }
 

@@ -156,8 +156,3 @@ export function checkLease(lease: Pick<Lease, 'isValid'> | undefined, path: stri
   const message = `${path}: the lease is not valid`;
   throw new ZooKeeperError(message, { fault: 'refused', outcome: 'not-applied', path });
 }
-
-/** Whether a write has certainly changed nothing. */
-export function isNotApplied(error: unknown): boolean {
-  return error instanceof ZooKeeperError && error.outcome === 'not-applied';
-}

@@ -92,7 +92,7 @@ export class WatchedInstances<P>
   }
 
   override close(): void {
-    if (this.isClosed) return;
+    if (this.view.isClosed) return;
     super.close();
     this.#options.onClose?.();
   }
@@ -111,8 +111,6 @@ export interface ServiceCacheOptions<P>
   extends Omit<WatchedInstancesOptions<P>, 'path' | 'decode' | 'follow'> {
   /** The parent of the services, as in Curator. */
   readonly basePath: string;
-  /** The service. */
-  readonly name: string;
   readonly payload: PayloadCodec<P>;
 }
 

@@ -15,7 +15,7 @@ import { Registration } from './registration.js';
 import { ServiceCache } from './service-cache.js';
 import { createModeOf, type ServiceCall, ServiceDirectory } from './service-directory.js';
 import { instancePath } from './service-path.js';
-import { type ProviderChoices, ServiceProvider } from './service-provider.js';
+import { type ProviderChoices, providerOf, type ServiceProvider } from './service-provider.js';
 
 /** Events of service discovery, for logs. */
 export type ServiceEvent =
@@ -248,13 +248,7 @@ export class ServiceDiscovery<P = unknown> {
   provider(name: string, choices: ProviderChoices<P> = {}): ServiceProvider<P> {
     checkArguments({ choices });
     const { clock, random } = this.options;
-    const source = this.cache(name);
-    try {
-      return new ServiceProvider<P>({ ...choices, source, clock, random });
-    } catch (error) {
-      source.close();
-      throw error;
-    }
+    return providerOf({ ...choices, source: this.cache(name), clock, random });
   }
 
   /**

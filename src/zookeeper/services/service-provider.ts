@@ -197,6 +197,16 @@ export class ServiceProvider<P = unknown> {
   }
 }
 
+/** A provider with its own source, which is closed where that cannot be one. @throws as {@link ServiceProvider} */
+export function providerOf<P>(options: ServiceProviderOptions<P>) {
+  try {
+    return new ServiceProvider(options);
+  } catch (error) {
+    options.source.close();
+    throw error;
+  }
+}
+
 /** Whether an instance is offered to callers: it is enabled, and in service for Spring Cloud. */
 export function isOffered(instance: ServiceInstance): boolean {
   return instance.enabled && isInService(instance);

@@ -166,7 +166,7 @@ export class Datum {
   /** To be thrown where a write that is not to be made twice has got no reply. */
   outcomeUnknown(what: string, cause?: unknown): SharedDataError {
     return new SharedDataError(
-      `${this.title}: whether ${what} cannot be told: the reply was lost`,
+      `${this.title}: whether ${what} is unknown: the reply was lost`,
       'outcome-unknown',
       this.path,
       cause,

@@ -66,8 +66,7 @@ export async function readSharedData(
     const below = found !== 'denied' && found.stat.childCount > 0 ? await list(path, own) : [];
     let head = datumHead(root, path, found, address);
     if (hasNoRecord(found) && below !== 'denied' && below.length > 0) {
-      const ask = async (each: string, one: AbortSignal) =>
-        elementHead(each, await read(each, one));
+      const ask = async (each: string, one: AbortSignal) => elementHead(each, await read(each, one));
       const elements = await concurrently(below.slice(0, ASKED), ASKED, ask, own);
       const element = elements.find((each) => each !== undefined);
       if (element === undefined && head.name === null) return below;
@@ -185,8 +184,8 @@ function dataEntry(
   const key = kind === 'list' ? { type: 'Integer', value: name } : keyScalar;
   const decoded = {
     ...facts,
-    key: key ? { type: key.type, value: key.value } : null,
-    scalar: { type: scalar.type, value: scalar.value },
+    key: key ?? null,
+    scalar,
   };
   const ofKey = keyScalar && scalarProblem(keyScalar);
   const ofTexts = (ofKey && `key: ${ofKey}`) ?? scalarProblem(scalar) ?? null;

@@ -3,7 +3,7 @@ import { NodeHolder, type NodeHolderOptions } from '../../../core/lease/hold/nod
 import { type LeaseTiming, leaseTiming } from '../../../core/lease/model/lease-timing.js';
 import { isSessionOver, type SessionState } from '../../client/session-state.js';
 import type { Znode, ZooKeeper } from '../../client/zookeeper.js';
-import { isFault, ZooKeeperError } from '../../client/zookeeper-error.js';
+import { isFault, isNotApplied, ZooKeeperError } from '../../client/zookeeper-error.js';
 import { claimData, type IdTenure, isOurs } from './id-znodes.js';
 import { SessionTime } from './session-time.js';
 
@@ -135,7 +135,7 @@ export class SessionLease extends NodeHolder {
     try {
       if (record !== undefined) return await session.multi([{ type: 'remove', path, version }, record], call);
     } catch (error) {
-      if (!(error instanceof ZooKeeperError) || error.outcome === 'unknown') throw error;
+      if (!isNotApplied(error)) throw error;
     }
     await session.remove(path, version, call);
   }

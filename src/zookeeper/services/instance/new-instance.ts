@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { checkArguments, having } from '../../../core/base/arguments.js';
+import { checkArguments, having, whole } from '../../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
 import { isPort, MAX_PORT } from '../../../core/base/ports.js';
@@ -89,7 +89,7 @@ export function checkInstance(instance: ServiceInstance): void {
   checkPort(instance.port, 'instance.port');
   checkPort(instance.sslPort, 'instance.sslPort');
   const { registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
-  if (!Number.isSafeInteger(registrationTimeUTC) || registrationTimeUTC < 0)
+  if (!whole(0).is(registrationTimeUTC))
     throw wrongValue(
       'instance.registrationTimeUTC',
       registrationTimeUTC,
