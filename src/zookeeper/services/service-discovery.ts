@@ -1,4 +1,4 @@
-import { checkArguments, checked, having, maybe } from '../../core/base/arguments.js';
+import { checkArguments, checked, LEASE, maybe } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { notify } from '../../core/base/listeners.js';
 import { shareAnswer } from '../../core/base/share-answer.js';
@@ -87,7 +87,7 @@ export class ServiceDiscovery<P = unknown> {
   ) {
     const { zookeeper, clock, random, basePath } = checked(options, {
       payload: maybe(PAYLOAD),
-      lease: maybe(having('the lease of a node id', 'isValid')),
+      lease: maybe(LEASE),
     });
     checkArguments({ zookeeper, clock, random });
     this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);

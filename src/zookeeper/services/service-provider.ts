@@ -111,7 +111,7 @@ export class ServiceProvider<P = unknown> {
   /**
    * Chooses an instance.
    *
-   * @param except unwanted instances, such as those that this request was sent to already: the very values
+   * @param except unwanted instances, such as the ones that have had this request: the very values
    * that were picked. With them it may read all candidates
    * @returns undefined when there is none
    */

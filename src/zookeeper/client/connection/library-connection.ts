@@ -300,8 +300,8 @@ export class LibraryConnection {
   }
 
   /** Sends a cheap request, which is answered by whichever server there is. Never rejects. */
-  async #probe(): Promise<void> {
-    await this.request(new Request(Op.exists, ['/', false]), () => undefined).catch(() => undefined);
+  #probe(): Promise<void> {
+    return this.request(new Request(Op.exists, ['/', false]), () => undefined).catch(() => undefined);
   }
 
   /** Whether a request over the connection is answered, be it by a refusal. */
