@@ -45,8 +45,8 @@ export async function makeFolder(path: string): Promise<void> {
 }
 
 /** Makes a new file. Resolves once its content, though not its name, would survive a loss of power. */
-export async function writeDurably(path: string, content: Buffer): Promise<void> {
-  const file = await open(path, 'wx');
+export async function writeDurably(path: string, content: Buffer | string, mode?: number): Promise<void> {
+  const file = await open(path, 'wx', mode);
   try {
     await file.writeFile(content);
     await file.sync();

@@ -1,3 +1,4 @@
+import { isSessionOver } from './session-state.js';
 import type { CallOptions, ZooKeeper } from './zookeeper.js';
 
 /**
@@ -31,8 +32,7 @@ export class BoundSession {
 
   /** Whether the session has ended, or the client has been closed. */
   get isOver(): boolean {
-    const { state } = this.zookeeper;
-    return !('sessionId' in state) || state.sessionId !== this.sessionId || state.status === 'expired';
+    return isSessionOver(this.zookeeper.state, this.sessionId);
   }
 
   /** As that of the client, of this session only. */

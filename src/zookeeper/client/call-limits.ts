@@ -1,8 +1,25 @@
 import { onAbort } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
+import type { CallOptions } from './zookeeper.js';
 
 /** Maximum number of calls that one operation on many znodes has under way at a time. */
 export const CALLS_AT_ONCE = 64;
+
+/**
+ * The options of several requests that are one call, and so have one deadline. It counts from the first on.
+ */
+export function oneCall(
+  clock: Pick<Clock, 'monotonic'>,
+  given: CallOptions,
+  defaultMs: number,
+): () => CallOptions {
+  let deadline: number | undefined;
+  return () => {
+    const now = clock.monotonic();
+    deadline ??= now + (given.timeoutMs ?? defaultMs);
+    return { ...given, timeoutMs: Math.max(0, deadline - now) };
+  };
+}
 
 /** When one call ends before its answer. */
 export class CallLimit {

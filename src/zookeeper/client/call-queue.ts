@@ -3,7 +3,7 @@ import { until } from '../../core/base/until.js';
 import { type CallLimit, CallLimits } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
-import type { SessionState } from './session-state.js';
+import { type ConnectedState, isSessionOver, type SessionState } from './session-state.js';
 import type { CallOptions } from './zookeeper.js';
 import { RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
@@ -18,8 +18,6 @@ export interface Call {
   /** Whether it may change anything. */
   readonly writes: boolean;
 }
-
-type Connected = SessionState & { status: 'connected' };
 
 /** Why a call ends before its answer, apart from the caller's signal. */
 const LATE = new Error('the time is over');
@@ -49,7 +47,7 @@ export class CallQueue {
   }
 
   /** Resolves with the session as soon as there is a connection. */
-  whenConnected(options: CallOptions): Promise<Connected> {
+  whenConnected(options: CallOptions): Promise<ConnectedState> {
     return this.#run({ operation: 'connect', writes: false }, options, async (state) => state);
   }
 
@@ -61,7 +59,7 @@ export class CallQueue {
   async #run<T>(
     call: Call,
     { timeoutMs = this.timeoutMs, signal, sessionId, reconnectOnTimeout = false }: CallOptions,
-    send: (state: Connected) => Promise<T>,
+    send: (state: ConnectedState) => Promise<T>,
   ): Promise<T> {
     const { keeper } = this;
     const begunAt = this.clock.monotonic();
@@ -123,11 +121,7 @@ export class CallQueue {
     { operation, path, paths, writes }: Call,
     fault: ZooKeeperFault,
     detail: string,
-    {
-      mayBeApplied,
-      cause,
-      index = 0,
-    }: { readonly mayBeApplied: boolean; readonly cause?: unknown; readonly index?: number | undefined },
+    { mayBeApplied, cause, index = 0 }: Pick<RequestFailure, 'mayBeApplied' | 'cause' | 'index'>,
   ): ZooKeeperError {
     const about = paths?.[index] ?? path;
     const what = about === undefined ? operation : `${operation} ${about}`;
@@ -140,8 +134,7 @@ export class CallQueue {
 
 /** Whether a call is for a session that cannot be the next to be connected. */
 function isOver(sessionId: string | undefined, state: SessionState): boolean {
-  if (sessionId === undefined || state.status === 'closed') return false;
-  return !('sessionId' in state) || state.status === 'expired' || state.sessionId !== sessionId;
+  return sessionId !== undefined && state.status !== 'closed' && isSessionOver(state, sessionId);
 }
 
 function detailOf({ operation }: Call, { fault, message }: RequestFailure): string {

@@ -9,9 +9,13 @@ export type Followed = 'data' | 'children';
 /** What a view needs of a client. */
 export type ViewedZooKeeper = Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData'>;
 
-export interface ChildrenViewOptions<T> {
+/** The client that is followed with, and the time. */
+export interface ViewContext {
   readonly zookeeper: ViewedZooKeeper;
   readonly clock: Clock;
+}
+
+export interface ChildrenViewOptions<T> extends ViewContext {
   /** The znode. It need not exist, and may come and go. */
   readonly path: string;
   /**
@@ -146,14 +150,14 @@ export class ChildrenView<T> {
 
   /** Stops following changes. The last known state can still be read. Idempotent. */
   close(): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     this.#closing.abort();
     this.#forgetSession();
     this.#staleSince ??= this.options.clock.monotonic();
     for (const { watch } of this.#znodes.values()) watch?.close();
   }
 
-  get #isClosed(): boolean {
+  get isClosed(): boolean {
     return this.#closing.signal.aborted;
   }
 
@@ -182,7 +186,7 @@ export class ChildrenView<T> {
     this.#unread.delete(znode);
     const isWhole = this.#unread.size === 0 && this.#staleSince !== undefined;
     // An answer may be handed over just after its connection was lost.
-    if (!isWhole || this.options.zookeeper.state.status !== 'connected' || this.#isClosed) return;
+    if (!isWhole || this.options.zookeeper.state.status !== 'connected' || this.isClosed) return;
     this.#staleSince = undefined;
     this.#isWhole = true;
     this.options.onChange?.();
@@ -193,9 +197,9 @@ export class ChildrenView<T> {
     const { zookeeper, clock, unreadable } = this.options;
     const { signal } = this.#closing;
     this.#isCounting = true;
-    while (this.#unread.size > 0 && !this.#isClosed) {
+    while (this.#unread.size > 0 && !this.isClosed) {
       await clock.sleep(1_000, signal).catch(() => undefined);
-      if (zookeeper.state.status !== 'connected' || this.#isClosed) continue;
+      if (zookeeper.state.status !== 'connected' || this.isClosed) continue;
       for (const [znode, seconds] of [...this.#unread]) {
         const isRefused = seconds + 1 >= REFUSED_AFTER_S && znode.watch?.isRefused;
         this.#unread.set(znode, isRefused ? 0 : seconds + 1);
@@ -275,7 +279,7 @@ export class ChildrenView<T> {
     this.#isReporting = true;
     queueMicrotask(() => {
       this.#isReporting = false;
-      if (!this.#isClosed) this.options.onChange?.();
+      if (!this.isClosed) this.options.onChange?.();
     });
   }
 }

@@ -9,7 +9,6 @@ export abstract class FollowedZnodes<T, News> {
   /** @internal */
   protected readonly view: ChildrenView<T>;
   readonly #listeners = new Listeners<News>();
-  #isClosed = false;
 
   /** @internal */
   constructor(options: ChildrenViewOptions<T>) {
@@ -38,19 +37,13 @@ export abstract class FollowedZnodes<T, News> {
    * must not throw.
    */
   onChange(listener: (news: News) => void): () => void {
-    return this.#isClosed ? () => undefined : this.#listeners.add(listener);
+    return this.view.isClosed ? () => undefined : this.#listeners.add(listener);
   }
 
   /** Ends all watches. Idempotent. */
   close(): void {
-    this.#isClosed = true;
     this.view.close();
     this.#listeners.clear();
-  }
-
-  /** @internal */
-  protected get isClosed(): boolean {
-    return this.#isClosed;
   }
 
   /** @internal */

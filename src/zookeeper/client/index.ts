@@ -10,11 +10,12 @@ export {
   type ServerAddress,
 } from './connect-string.js';
 export type { ZooKeeperTls } from './connection/tls.js';
-export type { SessionState } from './session-state.js';
+export type { ConnectedState, SessionState } from './session-state.js';
 export { checkZnodeName } from './znode-path.js';
 export {
   CALL_TIMEOUT_MS as DEFAULT_OPERATION_TIMEOUT_MS,
   type CallOptions,
+  type ChildrenListener,
   type CreatedZnode,
   type CreateMode,
   type MultiOperation,
@@ -22,6 +23,7 @@ export {
   type Watch,
   type Znode,
   type ZnodeData,
+  type ZnodeListener,
   type ZnodeStat,
   type ZooKeeper,
 } from './zookeeper.js';

@@ -1,6 +1,5 @@
 import { withTimeout } from '../../core/base/abort.js';
 import { backoffMs, CALLER_WAITS } from '../../core/base/backoff.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
@@ -10,7 +9,8 @@ import { CALLS_AT_ONCE } from './call-limits.js';
 import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';
 import type { Watch, Znode, ZooKeeper } from './zookeeper.js';
-import { isFault, ZooKeeperError } from './zookeeper-error.js';
+import type { EventOptions, TimeSources } from './zookeeper-context.js';
+import { closedError, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /**
  * How far ZooKeeper has the wanted state. `synced`: completely, in this session. `degraded`: not completely,
@@ -54,14 +54,10 @@ export interface ReconcileCall {
   readonly signal: AbortSignal;
 }
 
-interface ReconcileLoopOptions {
+interface ReconcileLoopOptions extends TimeSources, EventOptions<ReconcileEvent> {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'description' | 'watchData'>;
-  readonly clock: Clock;
-  readonly random: RandomSource;
   /** For messages: the beginning of the sentence "… has been closed". */
   readonly name: string;
-  /** Must not throw and must not block. */
-  readonly onEvent?: ((event: ReconcileEvent) => void) | undefined;
 }
 
 /** In milliseconds. */
@@ -164,9 +160,7 @@ export class ReconcileLoop {
   /** Reconciles nothing any more. Resolves when the calls under way have ended. Idempotent. */
   async close(): Promise<void> {
     if (!this.#closing.signal.aborted) {
-      this.#closing.abort(
-        new ZooKeeperError(`${this.options.name} has been closed`, { fault: 'closed', outcome: 'unknown' }),
-      );
+      this.#closing.abort(closedError(this.options.name, 'unknown'));
       this.#forgetSession();
       for (const followed of this.#items.values()) followed?.watch.close();
       this.#setState({ status: 'closed' });

@@ -5,6 +5,9 @@ const RELAY_SHARE = 1 / 4;
 const RESERVE_SHARE = 1 / 12;
 /** The most that one answer is worth. */
 const MAX_SHARE = 1 / 2;
+/** How long a session has to last for certain to be begun with, and the pause between heartbeats until then. */
+const FRESH_SHARE = 1 / 4;
+const BEAT_SHARE = 1 / 12;
 
 /**
  * Until when the servers cannot have ended a session, by the writes that they answered. That is half a
@@ -54,6 +57,16 @@ export class SessionDeadline {
     // The leader itself has heard of the connection to that server.
     this.#heardAt = Math.max(this.#heardAt, this.heardBy(Number.NEGATIVE_INFINITY));
     this.until = Math.min(this.until, this.#end);
+  }
+
+  /** Whether the session lasts long enough from now on to begin with what takes it. */
+  isFresh(now: number): boolean {
+    return this.until >= now + this.timeoutMs * FRESH_SHARE;
+  }
+
+  /** The pause between heartbeats until it is fresh, in milliseconds. */
+  get beatMs(): number {
+    return this.timeoutMs * BEAT_SHARE;
   }
 
   get #end(): number {

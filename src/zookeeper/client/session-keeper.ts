@@ -31,7 +31,7 @@ export class SessionKeeper {
   readonly #listeners = new Listeners<SessionState>();
   readonly #news: SessionState[] = [];
   readonly #closing = new AbortController();
-  readonly #ended = shareAnswer(() => this.#end());
+  readonly close = shareAnswer(() => this.#end());
 
   constructor(private readonly options: SessionKeeperOptions) {
     this.#session = this.#open();
@@ -62,10 +62,6 @@ export class SessionKeeper {
 
   onState(listener: (state: SessionState) => void): () => void {
     return this.#listeners.add(listener);
-  }
-
-  close(): Promise<void> {
-    return this.#ended();
   }
 
   async #end(): Promise<void> {

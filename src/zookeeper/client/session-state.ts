@@ -28,3 +28,10 @@ export type SessionState =
   /** The servers have ended the session, and removed its ephemeral znodes. A new one follows by itself. */
   | { readonly status: 'expired'; readonly sessionId: string }
   | { readonly status: 'closed' };
+
+/** The state with a connection. */
+export type ConnectedState = Extract<SessionState, { status: 'connected' }>;
+
+/** Whether that session is over: it has expired, the client has another one, or is closed. */
+export const isSessionOver = (state: SessionState, sessionId: string) =>
+  !('sessionId' in state) || state.status === 'expired' || state.sessionId !== sessionId;

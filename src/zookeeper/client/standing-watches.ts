@@ -1,17 +1,15 @@
 import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { notify } from '../../core/base/listeners.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
-import type { ReadingWatch, Znode } from './zookeeper.js';
+import type { ChildrenListener, ReadingWatch, Znode, ZnodeListener } from './zookeeper.js';
+import type { TimeSources } from './zookeeper-context.js';
 import { isFault } from './zookeeper-error.js';
 
 // Watches that stay, made of ZooKeeper's one-shot ones: whenever something may have changed, a watch reads
 // again, and that read sets the next one-shot watch.
 
-interface StandingWatchesOptions {
-  readonly clock: Clock;
-  readonly random: RandomSource;
+interface StandingWatchesOptions extends TimeSources {
   /** Whether a request could be sent now. */
   readonly isConnected: () => boolean;
   /** Makes one request about a path, with a deadline. `full` is the path on the servers. */
@@ -119,15 +117,12 @@ export class StandingWatches {
   }
 
   /** Watches the children of a znode. */
-  children(
-    path: string,
-    listener: (names: readonly string[] | undefined, path: string) => void,
-  ): ReadingWatch {
+  children(path: string, listener: ChildrenListener): ReadingWatch {
     return this.#add(new StandingWatch(CHILDREN, path, listener, this));
   }
 
   /** Watches the data of a znode. */
-  data(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
+  data(path: string, listener: ZnodeListener): ReadingWatch {
     return this.#add(new StandingWatch(DATA, path, listener, this));
   }
 

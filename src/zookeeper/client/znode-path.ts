@@ -1,16 +1,16 @@
 import { checkArguments } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { splitList } from '../../core/base/plain-text.js';
+import { checkPlain, splitList } from '../../core/base/plain-text.js';
 
 /**
- * Checks that a text can be the name of a znode, one step of a path.
+ * Checks that a text can be the name of a znode, one step of a path, and returns it.
  *
  * @param label the setting that it comes from, as its user knows it
  * @throws {ConfigError} when it cannot
  */
-export function checkZnodeName(name: string, label: string): void {
+export function checkZnodeName(name: string, label: string): string {
   checkArguments({ label });
-  if (typeof name === 'string' && !name.includes('/') && nameProblem(name) === undefined) return;
+  if (typeof name === 'string' && !name.includes('/') && nameProblem(name) === undefined) return name;
   throw new ConfigError(label, name, 'a name without "/" and control characters, other than "." and ".."');
 }
 
@@ -27,6 +27,20 @@ export function parsePaths(text: string, label: string): readonly string[] {
     wrong,
     `absolute paths of ZooKeeper, such as /locks,/leader (${pathProblem(wrong)})`,
   );
+}
+
+/**
+ * Checks that a text can be the path of a znode, and returns it.
+ *
+ * @param label the setting that it comes from, as its user knows it
+ * @param example such a path
+ * @throws {ConfigError} where it is no absolute path, or the root
+ */
+export function checkPath(path: string, label: string, example: string, ofRoot = 'it is the root'): string {
+  checkPlain(path, label);
+  const problem = path === '/' ? ofRoot : pathProblem(path);
+  if (problem === undefined) return path;
+  throw new ConfigError(label, path, `an absolute path of ZooKeeper, such as ${example} (${problem})`);
 }
 
 /**
@@ -54,12 +68,8 @@ export function isReserved(path: string): boolean {
   return path === '/zookeeper' || path.startsWith('/zookeeper/');
 }
 
-/** The path of the parent; undefined for the root. */
-export function parentOf(path: string): string | undefined {
-  if (path === '/') return undefined;
-  const end = path.lastIndexOf('/');
-  return end === 0 ? '/' : path.slice(0, end);
-}
+/** The path of the parent; the root is its own. */
+export const parentOf = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/';
 
 /** The last name in a path. */
 export const nameAt = (path: string): string => path.slice(path.lastIndexOf('/') + 1);

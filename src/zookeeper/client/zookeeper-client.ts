@@ -10,20 +10,22 @@ import {
   TEXT,
   whole,
 } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
+import type { Clock } from '../../core/base/clock.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
+import { oneCall } from './call-limits.js';
 import { type Call, CallQueue } from './call-queue.js';
 import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
 import type { OpenSession, Session } from './connection/library-session.js';
 import { prepareTls, type ZooKeeperTls } from './connection/tls.js';
 import { ZNODE_ARGUMENTS as ARGUMENTS, checkOperations } from './operation-check.js';
 import { SessionKeeper } from './session-keeper.js';
-import type { SessionState } from './session-state.js';
+import type { ConnectedState, SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
 import {
   CALL_TIMEOUT_MS,
   type CallOptions,
+  type ChildrenListener,
   type CreatedZnode,
   type CreateMode,
   type MultiOperation,
@@ -31,13 +33,15 @@ import {
   type Watch,
   type Znode,
   type ZnodeData,
+  type ZnodeListener,
   type ZnodeStat,
   type ZooKeeper,
 } from './zookeeper.js';
+import type { TimeOptions } from './zookeeper-context.js';
 import { ignoring, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
-export interface ZooKeeperOptions {
+export interface ZooKeeperOptions extends TimeOptions {
   /** `HOST:PORT[,HOST:PORT]…[/CHROOT]`, or the result of {@link parseConnectString}. */
   readonly connect: string | ConnectString;
   /**
@@ -63,10 +67,6 @@ export interface ZooKeeperOptions {
    * @default false
    */
   readonly tls?: boolean | ZooKeeperTls | undefined;
-  /** @default the system's */
-  readonly clock?: Clock | undefined;
-  /** @default the system's */
-  readonly random?: RandomSource | undefined;
 }
 
 /** The default of {@link ZooKeeperOptions.sessionTimeoutMs}: a lock outlasts an outage of a quarter of it. */
@@ -174,9 +174,7 @@ export class ZooKeeperClient implements ZooKeeper {
     return this.#keeper.onState(listener);
   }
 
-  async whenConnected(
-    options: Omit<CallOptions, 'sessionId'> = {},
-  ): Promise<SessionState & { status: 'connected' }> {
+  async whenConnected(options: Omit<CallOptions, 'sessionId'> = {}): Promise<ConnectedState> {
     checked(options);
     return this.#calls.whenConnected(options);
   }
@@ -261,16 +259,13 @@ export class ZooKeeperClient implements ZooKeeper {
     await this.#calls.call(call, options, (session) => session.multi(within));
   }
 
-  watchChildren(
-    path: string,
-    listener: (children: readonly string[] | undefined, path: string) => void,
-  ): ReadingWatch {
+  watchChildren(path: string, listener: ChildrenListener): ReadingWatch {
     checkArguments({ listener });
     this.#check('watchChildren', path);
     return this.#watches.children(path, listener);
   }
 
-  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
+  watchData(path: string, listener: ZnodeListener): ReadingWatch {
     checkArguments({ listener });
     this.#check('watchData', path);
     return this.#watches.data(path, listener);
@@ -305,7 +300,7 @@ export class ZooKeeperClient implements ZooKeeper {
         if (!isFault(error, 'no-node')) throw error;
       }
       const parent = parentOf(full);
-      if (parent !== undefined && parent !== '/') await this.#ensure(parent, path, call);
+      if (parent !== '/') await this.#ensure(parent, path, call);
     }
   }
 
@@ -348,17 +343,8 @@ export class ZooKeeperClient implements ZooKeeper {
     );
   }
 
-  /**
-   * The options of several requests that are one call, and so have one deadline. The first follows at once.
-   */
   #share(given: CallOptions): () => CallOptions {
-    const { timeoutMs = this.#operationTimeoutMs, ...options } = checked(given, CALL);
-    let deadline: number | undefined;
-    return () => {
-      const now = this.#clock.monotonic();
-      deadline ??= now + timeoutMs;
-      return { ...options, timeoutMs: Math.max(0, deadline - now) };
-    };
+    return oneCall(this.#clock, checked(given, CALL), this.#operationTimeoutMs);
   }
 }
 

@@ -78,12 +78,20 @@ export function isFault(error: unknown, ...faults: readonly ZooKeeperFault[]): e
 export const isUnknown = (error: unknown): error is ZooKeeperError =>
   error instanceof ZooKeeperError && error.outcome === 'unknown';
 
+/** Whether it certainly has not. */
+export const isNotApplied = (error: unknown): error is ZooKeeperError =>
+  error instanceof ZooKeeperError && error.outcome === 'not-applied';
+
 /** Takes these faults for a success, for `catch`: there is nothing left to do. */
 export const ignoring =
   (...faults: readonly ZooKeeperFault[]) =>
   (error: unknown): undefined => {
     if (!isFault(error, ...faults)) throw error;
   };
+
+/** The failure of what has been closed. @param what the beginning of the sentence "… has been closed" */
+export const closedError = (what: string, outcome: ZooKeeperError['outcome'] = 'not-applied') =>
+  new ZooKeeperError(`${what} has been closed`, { fault: 'closed', outcome });
 
 /** Why one request failed, before it is known which call it was made for. */
 export class RequestFailure extends Error {

@@ -1,4 +1,4 @@
-import type { SessionState } from './session-state.js';
+import type { ConnectedState, SessionState } from './session-state.js';
 
 /** The default of a call's `timeoutMs`. */
 export const CALL_TIMEOUT_MS = 5_000;
@@ -94,6 +94,12 @@ export type MultiOperation =
   | { readonly type: 'remove'; readonly path: string; readonly version?: number }
   | { readonly type: 'check'; readonly path: string; readonly version?: number };
 
+/** Receives the names of a znode's children, undefined while it is absent, and its path. Must not throw. */
+export type ChildrenListener = (children: readonly string[] | undefined, path: string) => void;
+
+/** Receives a znode, undefined while it is absent, and its path. Must not throw. */
+export type ZnodeListener = (znode: Znode | undefined, path: string) => void;
+
 /** A standing watch. */
 export interface Watch {
   /**
@@ -105,6 +111,17 @@ export interface Watch {
   close(): void;
 }
 
+/**
+ * The size of a transaction in bytes.
+ * @param perOperation what the servers count for an operation in addition to its path and its data
+ */
+export function bytesOf(operations: readonly MultiOperation[], perOperation: number): number {
+  const sizes = operations.map(
+    (each) => Buffer.byteLength(each.path) + ('data' in each ? Buffer.byteLength(each.data) : 0),
+  );
+  return sizes.reduce((sum, size) => sum + perOperation + size, 0);
+}
+
 /** A standing watch that reads what it reports. */
 export interface ReadingWatch extends Watch {
   /**
@@ -113,6 +130,9 @@ export interface ReadingWatch extends Watch {
    */
   readonly isRefused: boolean;
 }
+
+/** What is needed to read znodes. */
+export type ZnodeReader = Pick<ZooKeeper, 'read' | 'children'>;
 
 /**
  * A ZooKeeper service: sessions are opened again by themselves, every call has a deadline, watches stay.
@@ -144,7 +164,7 @@ export interface ZooKeeper {
    * Resolves to the state `connected`, at once if it is the current one. @throws {ZooKeeperError} `timeout`
    * when there is no session within `timeoutMs`, with the last problem as its cause; `closed` after `close()`
    */
-  whenConnected(options?: Omit<CallOptions, 'sessionId'>): Promise<SessionState & { status: 'connected' }>;
+  whenConnected(options?: Omit<CallOptions, 'sessionId'>): Promise<ConnectedState>;
 
   /**
    * Makes a znode; its parent must exist. Resolves to its path, which differs from `path` for the sequential
@@ -203,13 +223,10 @@ export interface ZooKeeper {
    * the last call always has the newest state, across lost connections and sessions too. While there is no
    * connection there is no call. Listeners must not throw.
    */
-  watchChildren(
-    path: string,
-    listener: (children: readonly string[] | undefined, path: string) => void,
-  ): ReadingWatch;
+  watchChildren(path: string, listener: ChildrenListener): ReadingWatch;
 
   /** The same for a znode's data. */
-  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch;
+  watchData(path: string, listener: ZnodeListener): ReadingWatch;
 
   /**
    * Calls `listener` when a znode is removed, or where there is none: for paths that are not used again, such

@@ -13,20 +13,21 @@ import {
   whole,
 } from '../../core/base/arguments.js';
 import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { WakeUp } from '../../core/base/wake-up.js';
 import { CALL_TIMEOUT_MS, type Watch, type ZooKeeper } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import type { EventOptions, TimeOptions } from '../client/zookeeper-context.js';
+import { closedError, ZooKeeperError } from '../client/zookeeper-error.js';
 import { SeenReporter } from './fleet.js';
+import type { Revisions } from './fleet-report.js';
 import { type ConfigName, contextsOf, contextsOfNode, historyPath, rootOf } from './layout.js';
 import { type ConfigPlace, type ConfigValue, type ReadConfig, readContexts } from './read-contexts.js';
 import { readSnapshot, type Snapshot, writeSnapshot } from './snapshot-file.js';
 import { type StandardSchema, validated } from './standard-schema.js';
 
-export interface ConfigurationOptions extends ConfigName {
+export interface ConfigurationOptions extends ConfigName, TimeOptions, EventOptions<ConfigurationEvent> {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
   readonly nodeId?: number | undefined;
   /**
@@ -44,12 +45,6 @@ export interface ConfigurationOptions extends ConfigName {
   readonly timeoutMs?: number | undefined;
   /** Gives up the start. */
   readonly signal?: AbortSignal | undefined;
-  /** Must not throw. @default problems are not reported */
-  readonly onEvent?: ((event: ConfigurationEvent) => void) | undefined;
-  /** @default the clock of this machine */
-  readonly clock?: Clock | undefined;
-  /** @default the operating system's */
-  readonly random?: RandomSource | undefined;
 }
 
 /** Problems and their end, for logs. */
@@ -58,7 +53,7 @@ export type ConfigurationEvent =
   | {
       readonly type: 'snapshot-used';
       readonly at: string;
-      readonly revisions: Readonly<Record<string, number>>;
+      readonly revisions: Revisions;
       readonly problem: string;
     }
   | { readonly type: 'snapshot-failed'; readonly problem: string }
@@ -74,7 +69,7 @@ export interface ConfigurationChange {
     readonly old: string | undefined;
     readonly new: string | undefined;
   }[];
-  readonly revisions: Readonly<Record<string, number>>;
+  readonly revisions: Revisions;
 }
 
 /** How long to wait until watches are set, in milliseconds. */
@@ -179,7 +174,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   }
 
   /** By context, the most specific one first. */
-  get revisions(): Readonly<Record<string, number>> {
+  get revisions(): Revisions {
     return this.#now.revisions;
   }
 
@@ -228,9 +223,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
 
   /** Ends it, and every iteration. Idempotent. */
   async close(): Promise<void> {
-    this.#closing.abort(
-      new ZooKeeperError('the configuration has been closed', { fault: 'closed', outcome: 'not-applied' }),
-    );
+    this.#closing.abort(closedError('the configuration'));
     await this.#ended;
     await this.#seen?.close();
     this.#listeners.clear();

@@ -1,6 +1,6 @@
 import { concurrently } from '../../core/base/concurrently.js';
 import { CALLS_AT_ONCE } from '../client/call-limits.js';
-import type { CallOptions, ZooKeeper } from '../client/zookeeper.js';
+import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
 import { keyOfPath } from './layout.js';
 
 /**
@@ -17,7 +17,7 @@ interface TreeZnode {
 
 /** Reads the current content of a context. Changes meanwhile may be seen in part. */
 export async function readTree(
-  zookeeper: Pick<ZooKeeper, 'read' | 'children'>,
+  zookeeper: ZnodeReader,
   context: string,
   call: CallOptions,
 ): Promise<ContextTree> {

@@ -1,9 +1,10 @@
 import { concurrently } from '../../core/base/concurrently.js';
+import { objectIn } from '../../core/base/json-object.js';
 import { CALLS_AT_ONCE } from '../client/call-limits.js';
 import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { writeEphemeral } from '../client/retry.js';
-import type { CallOptions, ZooKeeper } from '../client/zookeeper.js';
-import type { FleetReport, NodeRevisions } from './fleet-report.js';
+import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
+import type { FleetReport, NodeRevisions, Revisions } from './fleet-report.js';
 import { contextsOf, contextsOfNode, seenPath } from './layout.js';
 import { type ConfigPlace, readHead, revisionIn } from './read-contexts.js';
 
@@ -31,7 +32,7 @@ export class SeenReporter implements Reconciled {
     return true;
   }
 
-  report(revisions: Readonly<Record<string, number>>): void {
+  report(revisions: Revisions): void {
     this.#data = JSON.stringify({ revisions, at: new Date(this.place.clock.now()).toISOString() });
     this.#loop.reconcile(this);
   }
@@ -51,7 +52,7 @@ export class SeenReporter implements Reconciled {
  * @param listed what is below the root, where that is known
  */
 export async function readFleet(
-  zookeeper: Pick<ZooKeeper, 'read' | 'children'>,
+  zookeeper: ZnodeReader,
   root: string,
   call: CallOptions,
   only?: string,
@@ -94,12 +95,7 @@ export async function readFleet(
 }
 
 function decodeSeen(data: Buffer | undefined): Pick<NodeRevisions, 'revisions' | 'at'> | undefined {
-  try {
-    const { revisions, at } = JSON.parse(`${data}`) as Partial<NodeRevisions>;
-    return typeof revisions === 'object' && revisions !== null && typeof at === 'string'
-      ? { revisions, at }
-      : undefined;
-  } catch {
-    return undefined;
-  }
+  const { revisions, at } = ((data && objectIn(data)) ?? {}) as Partial<NodeRevisions>;
+  const isReport = typeof revisions === 'object' && revisions !== null && typeof at === 'string';
+  return isReport ? { revisions, at } : undefined;
 }

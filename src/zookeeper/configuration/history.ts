@@ -1,6 +1,6 @@
 import { concurrently } from '../../core/base/concurrently.js';
 import { CALLS_AT_ONCE } from '../client/call-limits.js';
-import type { CallOptions, ZooKeeper } from '../client/zookeeper.js';
+import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
 import { ConfigHistoryError } from './config-error.js';
 import { historyPath, revisionOf } from './layout.js';
 
@@ -58,7 +58,7 @@ export function decodeRevision(path: string, data: Buffer): Revision {
 
 /** The revisions of a context that are kept, the newest first. @throws {ConfigHistoryError} `damaged` */
 export async function readHistory(
-  { zookeeper, root }: { readonly zookeeper: Pick<ZooKeeper, 'read' | 'children'>; readonly root: string },
+  { zookeeper, root }: { readonly zookeeper: ZnodeReader; readonly root: string },
   context: string,
   call: CallOptions,
 ): Promise<readonly Revision[]> {

@@ -9,6 +9,7 @@ export {
   type ConfigurationOptions,
   openConfiguration,
 } from './configuration.js';
+export type { Revisions } from './fleet-report.js';
 export type { KeyChange, Revision } from './history.js';
 export type { ConfigName } from './layout.js';
 export {

@@ -1,6 +1,5 @@
 import { ConfigError } from '../../core/base/errors.js';
-import { checkPlain } from '../../core/base/plain-text.js';
-import { checkZnodeName, pathProblem } from '../client/znode-path.js';
+import { checkPath, checkZnodeName, pathProblem } from '../client/znode-path.js';
 
 // The layout of Spring Cloud Zookeeper Config (ZookeeperPropertySources, ZookeeperPropertySource):
 //   /config/<app>,<profile> before /config/<app> before /config/application,<profile> before /config/application
@@ -78,21 +77,18 @@ function rangeOf(
 }
 
 /** The parent of all contexts. @throws {ConfigError} naming the setting `label` */
-export function rootOf({ root = DEFAULT_ROOT }: Partial<ConfigName>, label = 'root'): string {
-  checkPlain(root, label);
-  const problem = root === '/' ? 'it is the root' : pathProblem(root);
-  if (problem === undefined) return root;
-  throw new ConfigError(label, root, `an absolute path of ZooKeeper, such as ${DEFAULT_ROOT} (${problem})`);
-}
+export const rootOf = ({ root = DEFAULT_ROOT }: Partial<ConfigName>, label = 'root') =>
+  checkPath(root, label, DEFAULT_ROOT);
 
-/** The history of a context, or the parent of all. */
-export const historyPath = (root: string, context?: string) =>
-  `${root}/.nodelease/history${context === undefined ? '' : `/${context}`}`;
-export const lockPath = (root: string, context: string) => `${root}/.nodelease/locks/${context}`;
-export const turnsPath = (root: string, context: string) => `${root}/.nodelease/turns/${context}`;
-/** Below it the nodes of each context, or those of one. */
-export const seenPath = (root: string, context?: string) =>
-  `${root}/.nodelease/seen${context === undefined ? '' : `/${context}`}`;
+/** Makes the path of something of a context, or of all. */
+const ownPath = (folder: string) => (root: string, context?: string) =>
+  `${root}/.nodelease/${folder}${context === undefined ? '' : `/${context}`}`;
+
+export const historyPath = ownPath('history');
+export const lockPath = ownPath('locks');
+export const turnsPath = ownPath('turns');
+/** The parent of the nodes. */
+export const seenPath = ownPath('seen');
 export const revisionPath = (root: string, context: string, revision: number) =>
   `${historyPath(root, context)}/rev-${String(revision).padStart(10, '0')}`;
 

@@ -11,11 +11,11 @@ import {
   whole,
 } from '../../core/base/arguments.js';
 import { LOST_RACE } from '../../core/base/backoff.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError, WaitTimeoutError } from '../../core/base/errors.js';
 import { retrying } from '../../core/base/retry.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { CallOptions, MultiOperation, ZooKeeper } from '../client/zookeeper.js';
+import type { TimeOptions } from '../client/zookeeper-context.js';
 import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../client/zookeeper-error.js';
 import { lock } from '../recipes/lock.js';
 import type { LockHandle } from '../recipes/lock-handle.js';
@@ -43,17 +43,13 @@ import {
 import { type ConfigPlace, repeated } from './read-contexts.js';
 import { checkSize, planEdit } from './tree-plan.js';
 
-export interface PublisherOptions extends ConfigName {
+export interface PublisherOptions extends ConfigName, TimeOptions {
   /** The node ids whose overrides are meant, such as `0-3`. @default the values for all nodes */
   readonly nodes?: string | undefined;
   /** Who publishes, as the history names it. */
   readonly author: string;
   /** How many revisions the history keeps, 10 to 10000. @default 100 */
   readonly keep?: number | undefined;
-  /** @default the clock of this machine */
-  readonly clock?: Clock | undefined;
-  /** @default the operating system's */
-  readonly random?: RandomSource | undefined;
 }
 
 /** How one publish is made. */
@@ -286,7 +282,7 @@ export class ConfigPublisher {
     } catch (error) {
       if (unknown) {
         const { fault, path } = unknown.error;
-        const message = `whether revision ${unknown.revision} of ${context} was published cannot be told: the reply was lost`;
+        const message = `whether revision ${unknown.revision} of ${context} was published is unknown: the reply was lost`;
         throw new ZooKeeperError(message, { fault, outcome: 'unknown', path, cause: unknown.error });
       }
       limit.signal.throwIfAborted();

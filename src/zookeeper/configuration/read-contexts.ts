@@ -1,17 +1,16 @@
 import { checked } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { whileConnectionIsAway } from '../client/retry.js';
 import { CALL_TIMEOUT_MS, type CallOptions, type ZooKeeper } from '../client/zookeeper.js';
+import type { TimeSources, ZooKeeperContext } from '../client/zookeeper-context.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
+import type { WaitOptions } from '../recipes/recipe.js';
 import { propertiesOf, readTree } from './context-tree.js';
+import type { Revisions } from './fleet-report.js';
 import { decodeRevision } from './history.js';
 import { contextsOfNode, historyPath } from './layout.js';
 
 /** Where configuration is read and written. */
-export interface ConfigPlace {
-  readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
+export interface ConfigPlace extends ZooKeeperContext {
   readonly root: string;
 }
 
@@ -27,7 +26,7 @@ export interface ConfigValues {
   /** In the order of the keys. */
   readonly values: ReadonlyMap<string, ConfigValue>;
   /** The revision of each context, the most specific context first; 0 for one without. */
-  readonly revisions: Readonly<Record<string, number>>;
+  readonly revisions: Revisions;
 }
 
 /** The same, and the paths that were read. */
@@ -45,7 +44,7 @@ export function readContexts(
   place: ConfigPlace,
   contexts: readonly string[],
   nodeId: number | undefined,
-  wait: ReadWait = {},
+  wait: WaitOptions = {},
 ): Promise<ReadConfig> {
   const { zookeeper, root } = place;
   return repeated(place, wait, async (call) => {
@@ -106,19 +105,13 @@ export function revisionIn(head: string | undefined): number {
   }
 }
 
-/** How long to wait for what is read. */
-interface ReadWait {
-  /** How long it is repeated while the connection is away, in milliseconds. @default 10000 */
-  readonly timeoutMs?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
-
+/** How long what only reads is repeated by default, in milliseconds. */
 const READ_TIMEOUT_MS = 10_000;
 
 /** Repeats what only reads while the connection is away. @throws {ZooKeeperError} @throws `signal.reason` */
 export function repeated<T>(
-  { clock, random }: Pick<ConfigPlace, 'clock' | 'random'>,
-  wait: ReadWait,
+  { clock, random }: TimeSources,
+  wait: WaitOptions,
   read: (call: CallOptions) => Promise<T>,
 ): Promise<T> {
   const { timeoutMs = READ_TIMEOUT_MS, signal } = checked(wait);

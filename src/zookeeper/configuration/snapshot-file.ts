@@ -1,6 +1,6 @@
-import { open, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import type { RandomSource } from '../../core/base/clock.js';
-import { readFollowing } from '../../core/base/files.js';
+import { readFollowing, writeDurably } from '../../core/base/files.js';
 import type { ConfigValue, ConfigValues } from './read-contexts.js';
 
 /** A configuration that was kept in a file for when ZooKeeper is away. */
@@ -22,13 +22,8 @@ export async function writeSnapshot(
 ): Promise<void> {
   const draft = `${path}.${random.hex(6)}.tmp`;
   try {
-    const file = await open(draft, 'wx', 0o600);
-    try {
-      await file.writeFile(`${JSON.stringify({ of, at, revisions, values: Object.fromEntries(values) })}\n`);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    const json = JSON.stringify({ of, at, revisions, values: Object.fromEntries(values) });
+    await writeDurably(draft, `${json}\n`, 0o600);
     await rename(draft, path);
   } catch (error) {
     await rm(draft, { force: true });

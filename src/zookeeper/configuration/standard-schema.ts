@@ -32,7 +32,7 @@ export interface SchemaIssue {
 export function validated<Output>(
   schema: StandardSchema<Output>,
   values: Readonly<Record<string, string>>,
-  prefix = '',
+  prefix: string,
 ): Output {
   const result = schema['~standard'].validate(values);
   if (result instanceof Promise)

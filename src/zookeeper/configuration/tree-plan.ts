@@ -1,5 +1,5 @@
 import { ConfigError } from '../../core/base/errors.js';
-import { LARGEST_DATA, type MultiOperation } from '../client/zookeeper.js';
+import { bytesOf, LARGEST_DATA, type MultiOperation } from '../client/zookeeper.js';
 import { type ContextTree, parentPath, parentsIn, propertiesOf } from './context-tree.js';
 import { keyOfPath, pathOfKey } from './layout.js';
 
@@ -38,11 +38,7 @@ export function planEdit(context: string, tree: ContextTree, edit: Edit): MultiO
 
 /** @throws {ConfigError} for a transaction that the servers would refuse, and close the connection */
 export function checkSize(operations: readonly MultiOperation[]): void {
-  const sizes = operations.map(
-    (each) =>
-      OPERATION_BYTES + Buffer.byteLength(each.path) + ('data' in each ? Buffer.byteLength(each.data) : 0),
-  );
-  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  const bytes = bytesOf(operations, OPERATION_BYTES);
   if (bytes <= LARGEST_DATA) return;
   const expected = `at most ${LARGEST_DATA} bytes in one revision, old and new values in its record included (publish them in parts)`;
   throw new ConfigError('changes', bytes, expected);

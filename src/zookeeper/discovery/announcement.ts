@@ -1,11 +1,10 @@
 import { checkArguments, checked, NAME } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { hostAddress } from '../../core/base/host/host-address.js';
 import { isObject } from '../../core/base/json-object.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { encodeInstance } from '../services/instance/instance-codec.js';
-import { newInstance } from '../services/instance/new-instance.js';
+import { type InstanceSources, newInstance } from '../services/instance/new-instance.js';
 import {
   jsonPayload,
   MAP_CLASSES,
@@ -14,7 +13,7 @@ import {
 } from '../services/instance/payload-codec.js';
 import type { ServiceInstance } from '../services/instance/service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
-import { Kind, shortened } from '../services/shortened.js';
+import { Kind, shortened, wrongValue } from '../services/shortened.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
 /**
@@ -109,7 +108,7 @@ export function routingEntries(
 export function routingInstance(
   announcement: Announcement,
   { id: nodeId, version, taskId }: Pick<Lease, 'id' | 'version' | 'taskId'>,
-  sources: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
+  sources: InstanceSources,
 ): ServiceInstance | undefined {
   const { service: name, address = hostAddress(), port, sslPort, uriSpec } = announcement;
   if (name === undefined) return undefined;
@@ -148,7 +147,7 @@ export function checkAnnouncement(announcement: Announcement, taskId: string): v
   checkArguments({ taskId }, { taskId: NAME });
   checkBasePath(basePath);
   if (payloadType !== 'map' && payloadType !== 'spring')
-    throw new ConfigError('payloadType', shortened(payloadType), "'map' or 'spring'");
+    throw wrongValue('payloadType', payloadType, "'map' or 'spring'");
   checkPayload(payload, payloadType, 'payload');
   const sources = { clock: { now: () => 0 }, random: { hex: () => '' } };
   // With the largest possible numbers, so that it is longest.
@@ -240,20 +239,17 @@ const ENDPOINT_FIELDS: readonly string[] = [
  */
 function checkEndpoints(endpoints: unknown): void {
   if (!Array.isArray(endpoints))
-    throw new ConfigError('endpoints', shortened(endpoints), "an array such as [{ endpoint: 'pay' }]");
+    throw wrongValue('endpoints', endpoints, "an array such as [{ endpoint: 'pay' }]");
   for (const [index, each] of endpoints.entries()) checkEndpoint(each, `endpoints[${index}]`);
 }
 
 function checkEndpoint(given: unknown, label: string): void {
-  if (!isObject(given))
-    throw new ConfigError(label, shortened(given), "an object such as { endpoint: 'pay' }");
+  if (!isObject(given)) throw wrongValue(label, given, "an object such as { endpoint: 'pay' }");
   const other = Object.keys(given).find((name) => !ENDPOINT_FIELDS.includes(name));
-  if (other !== undefined)
-    throw new ConfigError(label, shortened(other), `one of ${ENDPOINT_FIELDS.join(', ')}`);
+  if (other !== undefined) throw wrongValue(label, other, `one of ${ENDPOINT_FIELDS.join(', ')}`);
   const { endpoint, key, fields } = given;
-  if (typeof endpoint !== 'string') throw new ConfigError(`${label}.endpoint`, shortened(endpoint), 'a name');
-  if (key !== undefined && typeof key !== 'string')
-    throw new ConfigError(`${label}.key`, shortened(key), 'a name, or none');
+  if (typeof endpoint !== 'string') throw wrongValue(`${label}.endpoint`, endpoint, 'a name');
+  if (key !== undefined && typeof key !== 'string') throw wrongValue(`${label}.key`, key, 'a name, or none');
   renamed({ endpoint: `${label}.endpoint`, 'endpoint key': `${label}.key` }, () =>
     entryPath({ kind: 'endpoint', endpoint, key }, 0),
   );
@@ -261,17 +257,16 @@ function checkEndpoint(given: unknown, label: string): void {
 }
 
 function checkFields(fields: unknown, label: string): void {
-  if (!isObject(fields)) throw new ConfigError(label, shortened(fields), 'an object');
+  if (!isObject(fields)) throw wrongValue(label, fields, 'an object');
   // It would replace the whole JSON, and leave out who announces it.
   if (typeof fields.toJSON === 'function')
-    throw new ConfigError(label, shortened(fields), 'an object without a method toJSON');
+    throw wrongValue(label, fields, 'an object without a method toJSON');
   let text: string;
   try {
     text = JSON.stringify(fields);
   } catch {
-    throw new ConfigError(label, shortened(fields), 'something that JSON can hold');
+    throw wrongValue(label, fields, 'something that JSON can hold');
   }
   const bytes = Buffer.byteLength(text);
-  if (bytes > MAX_BYTES)
-    throw new ConfigError(label, shortened(text), `at most ${MAX_BYTES} bytes of JSON, not ${bytes}`);
+  if (bytes > MAX_BYTES) throw wrongValue(label, text, `at most ${MAX_BYTES} bytes of JSON, not ${bytes}`);
 }

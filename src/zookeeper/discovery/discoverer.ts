@@ -80,10 +80,7 @@ export class Discoverer {
       random,
     } = checked(options, KINDS);
     checkArguments({ clock, random });
-    this.zookeeper = openZooKeeper({
-      ...{ connect, tls, clock, random, sessionTimeoutMs },
-      ...(auth !== undefined && { auth }),
-    });
+    this.zookeeper = openZooKeeper({ connect, auth, tls, clock, random, sessionTimeoutMs });
   }
 
   /**

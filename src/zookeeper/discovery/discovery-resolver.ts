@@ -1,20 +1,18 @@
 import { checkArguments, checked } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
+import type { RandomSource } from '../../core/base/clock.js';
 import { isPort } from '../../core/base/ports.js';
-import type { ViewedZooKeeper } from '../client/children-view.js';
+import type { ViewContext } from '../client/children-view.js';
 import type { Znode } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { closedError } from '../client/zookeeper-error.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
 import type { InstanceSource } from '../services/instance-source.js';
 import { WatchedInstances, type WatchedInstancesOptions } from '../services/service-cache.js';
-import { type ProviderChoices, ServiceProvider } from '../services/service-provider.js';
+import { type ProviderChoices, providerOf, type ServiceProvider } from '../services/service-provider.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';
 
 /** Options of {@link DiscoveryResolver}. */
-export interface DiscoveryResolverOptions {
-  readonly zookeeper: ViewedZooKeeper;
-  readonly clock: Clock;
+export interface DiscoveryResolverOptions extends ViewContext {
   readonly random: Pick<RandomSource, 'next'>;
   /**
    * Called with each znode of an endpoint that cannot be understood, and the rest of the sentence "<path> …".
@@ -74,13 +72,7 @@ export class DiscoveryResolver {
   provider(endpoint: string, options: EndpointChoices = {}): ServiceProvider<Assignment> {
     const { key, ...choices } = checked(options);
     const { clock, random } = this.options;
-    const source = this.instances(endpoint, key);
-    try {
-      return new ServiceProvider({ ...choices, source, clock, random });
-    } catch (error) {
-      source.close();
-      throw error;
-    }
+    return providerOf({ ...choices, source: this.instances(endpoint, key), clock, random });
   }
 
   /** Ends all watches. The last state can still be read. Idempotent. */
@@ -94,8 +86,7 @@ export class DiscoveryResolver {
     path: string,
     follow?: WatchedInstancesOptions<Assignment>['follow'],
   ): InstanceSource<Assignment> {
-    if (this.#closed)
-      throw new ZooKeeperError('the resolver has been closed', { fault: 'closed', outcome: 'not-applied' });
+    if (this.#closed) throw closedError('the resolver');
     const source: InstanceSource<Assignment> = new WatchedInstances<Assignment>({
       ...this.options,
       ...{ name: endpoint, path, follow },

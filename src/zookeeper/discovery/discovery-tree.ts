@@ -1,5 +1,4 @@
 import { checkArguments, checked, LEASE, listOf, OBJECT } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import {
   type ReconcileCall,
@@ -9,7 +8,8 @@ import {
   type ReconcileState,
 } from '../client/reconcile-loop.js';
 import { catchUp, writeEphemeral } from '../client/retry.js';
-import type { Znode, ZooKeeper } from '../client/zookeeper.js';
+import type { Znode } from '../client/zookeeper.js';
+import type { EventOptions, ZooKeeperContext } from '../client/zookeeper-context.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { checkLease } from '../services/registered-znode.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
@@ -29,14 +29,9 @@ export type TreeEvent =
   | { readonly type: 'blocked'; readonly path: string; readonly problem: string };
 
 /** In whose name, and in which session, a {@link DiscoveryTree} announces. */
-export interface DiscoveryTreeOptions {
-  readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
+export interface DiscoveryTreeOptions extends ZooKeeperContext, EventOptions<TreeEvent> {
   /** While it is not valid nothing is written: a lost node id does not return to the tree. */
   readonly lease: Pick<Lease, 'id' | 'version' | 'taskId' | 'isValid'>;
-  /** Must not throw and must not block. */
-  readonly onEvent?: (event: TreeEvent) => void;
 }
 
 /** One znode that is announced. */
@@ -102,7 +97,7 @@ class AnnouncedZnode implements Reconciled {
     const { taskId, version } = this.options.lease;
     const other = decodeAssignment(data);
     const blocked = (problem: string) => ({ problem, event: { type: 'blocked', path, problem } as const });
-    if (other === undefined) return blocked(`${path} holds something that tells no version`);
+    if (other === undefined) return blocked(`${path} holds something that names no version`);
     if (other.version < version || (other.version === version && other.taskId === taskId)) return undefined;
     if (other.version === version)
       return blocked(`${path} is announced by task ${other.taskId} under the same version ${version}`);

@@ -1,6 +1,5 @@
 import { onAbort } from '../../core/base/abort.js';
 import { checkArguments, checked, LEASE, OBJECT } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { notify } from '../../core/base/listeners.js';
 import { shareAnswer } from '../../core/base/share-answer.js';
@@ -8,7 +7,8 @@ import type { Lease, LeaseEvent } from '../../core/lease/model/lease.js';
 import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
 import { type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import type { ZooKeeper } from '../client/zookeeper.js';
-import { isFault, ZooKeeperError } from '../client/zookeeper-error.js';
+import type { ZooKeeperContext } from '../client/zookeeper-context.js';
+import { closedError, isFault } from '../client/zookeeper-error.js';
 import { jsonPayload } from '../services/instance/payload-codec.js';
 import type { ServiceInstance } from '../services/instance/service-instance.js';
 import type { RegistrationEvent } from '../services/registered-znode.js';
@@ -33,10 +33,11 @@ export type DiscoveryEvent =
   | { readonly type: 'readiness'; readonly event: ReadinessEvent }
   | { readonly type: 'ready'; readonly readiness: Extract<Readiness, { ready: true }> };
 
-/** Options of a {@link Discovery}: a lease, and its own session. */
-export interface DiscoveryOptions {
-  /** Is closed with the discovery: its session may have no other znodes. */
-  readonly zookeeper: ZooKeeper;
+/**
+ * Options of a {@link Discovery}: a lease, and its own session. The client is closed with the discovery: its
+ * session may have no other znodes.
+ */
+export interface DiscoveryOptions extends ZooKeeperContext {
   readonly lease: Lease;
   readonly origin: TenureOrigin;
   readonly announcement: Announcement;
@@ -55,8 +56,6 @@ export interface DiscoveryOptions {
   readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
   /** How long readiness waits for the others, in milliseconds. */
   readonly readyTimeoutMs: number;
-  readonly clock: Clock;
-  readonly random: RandomSource;
   /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
   readonly onEvent?: ((event: DiscoveryEvent) => void) | undefined;
 }
@@ -239,9 +238,7 @@ export class Discovery {
     // First, and in this tick: the process may be about to exit.
     const ended = this.options.zookeeper.close();
     this.#left = true;
-    this.#ending.abort(
-      new ZooKeeperError('the discovery has been closed', { fault: 'closed', outcome: 'unknown' }),
-    );
+    this.#ending.abort(closedError('the discovery', 'unknown'));
     this.#forgetLease();
     this.nodes.close();
     this.idWidth.close();

@@ -1,22 +1,19 @@
 import { checkArguments, checked, whole } from '../../core/base/arguments.js';
-import type { Clock } from '../../core/base/clock.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../../core/id/cluster-node-id.js';
-import type { Followed, ViewedZooKeeper } from '../client/children-view.js';
+import type { Followed, ViewContext } from '../client/children-view.js';
 import { FollowedZnodes } from '../client/followed-znodes.js';
 import type { Znode } from '../client/zookeeper.js';
-import { UnreadableReports } from '../services/instance/instance-codec.js';
+import { type OnUnreadable, UnreadableReports } from '../services/instance/instance-codec.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
 /** Options of {@link NodeWatcher}. */
-export interface NodeWatcherOptions {
-  readonly zookeeper: ViewedZooKeeper;
-  readonly clock: Clock;
+export interface NodeWatcherOptions extends ViewContext {
   /**
    * Called with each unreadable znode among the nodes, once while its problem is the same, with the rest of
    * the sentence "<path> …"; for 1,000 at most. Must not throw and must not block.
    */
-  readonly onUnreadable?: ((path: string, problem: string) => void) | undefined;
+  readonly onUnreadable?: OnUnreadable | undefined;
 }
 
 /** A cluster node id that is taken by a znode which does not say by whom. */
@@ -116,7 +113,7 @@ export class NodeWatcher extends FollowedZnodes<Seen, ReadonlySet<number>> {
     const problem =
       assignment === undefined
         ? 'does not tell task, node id and version'
-        : `stands for node id ${nodeId}, but tells of ${assignment.nodeId}`;
+        : `stands for node id ${nodeId}, but names ${assignment.nodeId}`;
     return { data, ...this.#unread(path, problem) };
   }
 

@@ -1,8 +1,8 @@
 import { orAborted, timeoutSignal } from '../../core/base/abort.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { NodeLeaseError, StoreUnusableError } from '../../core/base/errors.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
+import type { EventOptions, TimeSources } from '../client/zookeeper-context.js';
 
 /** The result of the wait for readiness. `tookMs` is its length, in milliseconds. */
 export type Readiness =
@@ -30,7 +30,7 @@ export type ReadinessEvent =
   /** The leases could not be read; tried again. */
   | { readonly type: 'inspection-failed'; readonly error: unknown };
 
-interface ReadinessOptions {
+interface ReadinessOptions extends TimeSources, EventOptions<ReadinessEvent> {
   readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
   /** The state of the lease before it was acquired; `static` for an id that is not leased. */
   readonly origin: 'vacant' | 'released' | 'expired' | 'static';
@@ -39,13 +39,9 @@ interface ReadinessOptions {
    * and so no node to wait for.
    */
   readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
-  readonly clock: Clock;
-  readonly random: RandomSource;
   /** How long to wait for the others, in milliseconds, 0 or more. @default 60000 */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Must not throw and must not block. */
-  readonly onEvent?: ((event: ReadinessEvent) => void) | undefined;
 }
 
 /** How long to wait for the others by default, in milliseconds. */

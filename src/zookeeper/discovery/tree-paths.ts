@@ -53,10 +53,10 @@ export function entryPath(entry: TreeEntry, nodeId: number): string {
     case 'node':
       return `${groupPath(groupOf(clusterNodeId))}/${hexPair(indexOf(clusterNodeId))}`;
     case 'service':
-      return `${SERVICES_PATH}/${checkName(entry.service, 'service')}/${nodeId}`;
+      return `${SERVICES_PATH}/${checkZnodeName(entry.service, 'service')}/${nodeId}`;
     case 'endpoint': {
       const { endpoint, key, service } = entry;
-      const ref = service === undefined ? String(nodeId) : `${checkName(service, 'service')}:${nodeId}`;
+      const ref = service === undefined ? String(nodeId) : `${checkZnodeName(service, 'service')}:${nodeId}`;
       return `${endpointPath(endpoint, key)}/${ref}`;
     }
   }
@@ -69,7 +69,7 @@ export function entryPath(entry: TreeEntry, nodeId: number): string {
 export function endpointPath(endpoint: string, key?: string): string {
   if (key === NO_KEY)
     throw new ConfigError('endpoint key', key, `a key other than ${NO_KEY}, which stands for none`);
-  return `${endpointKeysPath(endpoint)}/${key === undefined ? NO_KEY : checkName(key, 'endpoint key')}`;
+  return `${endpointKeysPath(endpoint)}/${key === undefined ? NO_KEY : checkZnodeName(key, 'endpoint key')}`;
 }
 
 /**
@@ -77,7 +77,7 @@ export function endpointPath(endpoint: string, key?: string): string {
  * @throws {ConfigError} when the name cannot be a znode's
  */
 export function endpointKeysPath(endpoint: string): string {
-  return `${ENDPOINTS_PATH}/${checkName(endpoint, 'endpoint')}`;
+  return `${ENDPOINTS_PATH}/${checkZnodeName(endpoint, 'endpoint')}`;
 }
 
 /** The znode of a group of 256 cluster node ids. */
@@ -98,9 +98,4 @@ export function hexPair(value: number): string {
 /** The number in a name of two hex digits; undefined for any other name. */
 export function parseHexPair(name: string): number | undefined {
   return /^[0-9A-Fa-f]{2}$/.test(name) ? Number.parseInt(name, 16) : undefined;
-}
-
-function checkName(name: string, what: string): string {
-  checkZnodeName(name, what);
-  return name;
 }

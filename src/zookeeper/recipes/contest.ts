@@ -31,13 +31,6 @@ export const waitForPredecessor: ContestRules['blocker'] = (ahead) => {
   return before === undefined ? undefined : { gone: before };
 };
 
-/**
- * Shares of the session's time-out: how long a new handle is valid for certain, and the pause between
- * heartbeats until it is.
- */
-const FRESH_SHARE = 1 / 4;
-const BEAT_SHARE = 1 / 12;
-
 /** Another client deleted the own znode. */
 const OWN_GONE = new Error('the own znode is gone');
 
@@ -139,7 +132,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     };
     // After a pause of this process, or a long wait, the leader may not have heard of the session for long:
     // only a heartbeat shows that it lives.
-    const isFresh = () => deadline.until >= clock.monotonic() + deadline.timeoutMs * FRESH_SHARE;
+    const isFresh = () => deadline.isFresh(clock.monotonic());
     const token = own.token ?? (await retry((call) => session.read(path, call)))?.stat.createdZxid;
     let names = own.names ?? (await list());
     for (;;) {
@@ -153,7 +146,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
         : untilRemoved(wait, `${parent}/${blocker.gone}`, session, next));
     }
     while (!isFresh()) {
-      await clock.sleep(deadline.timeoutMs * BEAT_SHARE, signal);
+      await clock.sleep(deadline.beatMs, signal);
       await beat();
     }
     signal?.throwIfAborted();

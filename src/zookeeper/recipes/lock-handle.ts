@@ -10,7 +10,7 @@ import { checkOperations } from '../client/operation-check.js';
 import { whileConnectionIsAway } from '../client/retry.js';
 import type { SessionDeadline } from '../client/session-deadline.js';
 import type { MultiOperation, Watch } from '../client/zookeeper.js';
-import { isFault, ZooKeeperError } from '../client/zookeeper-error.js';
+import { isFault, isNotApplied } from '../client/zookeeper-error.js';
 import { erase } from './own-znode.js';
 import type { Recipe } from './recipe.js';
 
@@ -119,7 +119,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
       await this.held.session.multi([{ type: 'check', path }, ...operations]);
     } catch (error) {
       if (isFault(error, 'no-node') && error.path === path) this.loseTo('its znode has been deleted');
-      if (error instanceof ZooKeeperError && error.outcome === 'not-applied') this.check();
+      if (isNotApplied(error)) this.check();
       throw error;
     }
   }

@@ -38,7 +38,7 @@ export function createOwn(
   protectedTo: string,
   signal: AbortSignal | undefined,
 ): Promise<OwnZnode> {
-  const parent = parentOf(protectedTo) ?? '/';
+  const parent = parentOf(protectedTo);
   let mayStand = false;
   const make = async (call: CallOptions) => {
     const made = mayStand ? await findOwn(session, protectedTo, call.signal) : undefined;
@@ -66,7 +66,7 @@ async function findOwn(
   protectedTo: string,
   signal?: AbortSignal,
 ): Promise<string | undefined> {
-  const parent = parentOf(protectedTo) ?? '/';
+  const parent = parentOf(protectedTo);
   try {
     // A server may lag behind what it did for this session over another connection, until it has answered a
     // write.

@@ -35,7 +35,7 @@ export class RecipeError extends NodeLeaseError {
 
 /** @param what the unknown outcome, as the beginning of a sentence: "whether …" */
 export function outcomeUnknown(path: string, what: string, cause: unknown): RecipeError {
-  return new RecipeError(`${what} cannot be told: the reply was lost`, 'outcome-unknown', path, cause);
+  return new RecipeError(`${what} is unknown: the reply was lost`, 'outcome-unknown', path, cause);
 }
 
 /** @param expected what may be under this recipe's path */

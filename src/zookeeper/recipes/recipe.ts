@@ -1,17 +1,11 @@
 import { checkArguments, checked, DATA, type Kinds, maybe } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
-import { ConfigError } from '../../core/base/errors.js';
-import { checkPlain } from '../../core/base/plain-text.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import { pathProblem } from '../client/znode-path.js';
+import { checkPath } from '../client/znode-path.js';
 import type { ZooKeeper } from '../client/zookeeper.js';
+import type { TimeOptions, ZooKeeperContext } from '../client/zookeeper-context.js';
 
 /** What all recipes take. */
-export interface RecipeOptions {
-  /** @default the clock of this machine */
-  readonly clock?: Clock | undefined;
-  /** @default the operating system's */
-  readonly random?: RandomSource | undefined;
+export interface RecipeOptions extends TimeOptions {
   /**
    * What the recipe's own znodes say of their maker, for people; Curator writes the host's address there.
    * @default empty
@@ -28,11 +22,8 @@ export interface WaitOptions {
 }
 
 /** One recipe on one path. */
-export interface Recipe {
-  readonly zookeeper: ZooKeeper;
+export interface Recipe extends ZooKeeperContext {
   readonly path: string;
-  readonly clock: Clock;
-  readonly random: RandomSource;
   readonly data: string;
 }
 
@@ -45,10 +36,7 @@ export function recipeOn(
 ): Recipe {
   checkArguments({ zookeeper });
   checked(options, { data: maybe(DATA), ...kinds });
-  checkPlain(path, 'path');
-  const problem = path === '/' ? 'it is the root' : pathProblem(path);
-  if (problem !== undefined)
-    throw new ConfigError('path', path, `an absolute path of ZooKeeper, such as /locks/report (${problem})`);
+  checkPath(path, 'path', '/locks/report');
   const { clock = systemClock, random = systemRandom, data = '' } = options;
   return { zookeeper, path, clock, random, data };
 }

@@ -1,5 +1,5 @@
 import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
-import type { Znode, ZooKeeper } from '../client/zookeeper.js';
+import type { Znode, ZnodeReader } from '../client/zookeeper.js';
 import { inOrder } from './contest.js';
 import type { Contender, Standing } from './standing.js';
 
@@ -26,7 +26,7 @@ const NUMBERED = /\d{10}$/;
  * @throws {ZooKeeperError} when there is no answer, or something may not be read
  */
 export async function standingsBelow(
-  zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
+  zookeeper: ZnodeReader,
   paths: readonly string[],
   signal?: AbortSignal,
 ): Promise<readonly Standing[]> {
@@ -63,14 +63,12 @@ function queueOf(
   const writer = present.findIndex((name) => !name.includes('__READ__'));
   const contenders = znodes
     .filter((znode) => znode !== undefined)
-    .map(({ data, stat }) => {
-      return {
-        data: data.toString('utf8'),
-        sessionId: stat.owner ?? null,
-        token: String(stat.createdZxid),
-        since: stat.createdAt,
-      };
-    });
+    .map(({ data, stat }) => ({
+      data: data.toString('utf8'),
+      sessionId: stat.owner ?? null,
+      token: String(stat.createdZxid),
+      since: stat.createdAt,
+    }));
   return { kind, contenders, holding: writer < 0 ? present.length : Math.max(1, writer) };
 }
 

@@ -104,7 +104,7 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
       try {
         return await settle(recipe, { timeoutMs, signal }, async (state, time) => {
           if (state === undefined) {
-            await time.retry((call) => zookeeper.ensurePath(parentOf(path) ?? '/', call));
+            await time.retry((call) => zookeeper.ensurePath(parentOf(path), call));
             await time.retry((call) => zookeeper.multi(begin, call)).catch(ignoring('node-exists'));
             return undefined;
           }

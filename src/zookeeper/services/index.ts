@@ -8,7 +8,12 @@ export {
   encodeInstance,
   type InstanceZnode,
 } from './instance/instance-codec.js';
-export { checkInstance, newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
+export {
+  checkInstance,
+  type InstanceSources,
+  newInstance,
+  type ServiceInstanceInit,
+} from './instance/new-instance.js';
 export {
   jsonPayload,
   type PayloadCodec,

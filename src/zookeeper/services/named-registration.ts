@@ -1,7 +1,8 @@
 import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
 import type { Znode } from '../client/zookeeper.js';
-import { isNotApplied, ownerOf, RegisteredZnode, type WantedZnode } from './registered-znode.js';
+import { isNotApplied } from '../client/zookeeper-error.js';
+import { ownerOf, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 import { replacementVersion, replacing } from './service-directory.js';
 
 /** A znode that we have created, or may have. Its transaction is learned by reading it. */

@@ -28,7 +28,7 @@ export async function refusalOf(
   const present = await presentInstances(zookeeper, own, call);
   const [problem] = present.flatMap((each) => payloadConflict(each, objectIn(own.data) ?? {}) ?? []);
   if (problem === undefined) return undefined;
-  const path = parentOf(own.path) ?? '/';
+  const path = parentOf(own.path);
   return new ZooKeeperError(`not registered: ${path} ${problem}`, {
     fault: 'mixed-payloads',
     outcome: 'not-applied',
@@ -48,7 +48,7 @@ async function presentInstances(
   { path }: NewInstance,
   call: CallOptions,
 ): Promise<readonly ReadableBy[]> {
-  const service = parentOf(path) ?? '/';
+  const service = parentOf(path);
   const unread = ignoring('no-auth');
   const ids = (await zookeeper.children(service, call).catch(unread)) ?? [];
   const others = ids.filter((id) => id !== nameAt(path) && !isDubboFolder(id)).slice(0, MAX_COMPARED);

@@ -1,8 +1,8 @@
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { busy } from '../client/retry.js';
-import type { CreateMode, Znode, ZooKeeper } from '../client/zookeeper.js';
+import type { CreateMode, Znode } from '../client/zookeeper.js';
+import type { ZooKeeperContext } from '../client/zookeeper-context.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { withEnabled } from './instance/instance-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
@@ -40,10 +40,7 @@ export type RegistrationEvent =
   | { readonly type: 'mixed-payloads'; readonly path: string; readonly problem: string };
 
 /** The context of a registration. */
-export interface RegistrationContext {
-  readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
+export interface RegistrationContext extends ZooKeeperContext {
   /** Nothing is written while it is not valid. @default always valid */
   readonly lease: Pick<Lease, 'isValid'> | undefined;
   readonly emit: (event: RegistrationEvent) => void;
@@ -158,9 +155,4 @@ export function checkLease(lease: Pick<Lease, 'isValid'> | undefined, path: stri
   if (lease?.isValid() !== false) return;
   const message = `${path}: the lease is not valid`;
   throw new ZooKeeperError(message, { fault: 'refused', outcome: 'not-applied', path });
-}
-
-/** Whether a write has certainly changed nothing. */
-export function isNotApplied(error: unknown): boolean {
-  return error instanceof ZooKeeperError && error.outcome === 'not-applied';
 }

@@ -137,7 +137,7 @@ export class Registration implements Reconciled {
     const { zookeeper, emit } = this.options;
     this.#compared = 'after';
     const problem = await mixedWithPresent(zookeeper, wanted).catch(() => undefined);
-    if (problem) emit({ type: 'mixed-payloads', path: parentOf(wanted.path) ?? '/', problem });
+    if (problem) emit({ type: 'mixed-payloads', path: parentOf(wanted.path), problem });
   }
 
   #gone(): void {

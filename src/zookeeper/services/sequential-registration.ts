@@ -4,8 +4,8 @@ import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
 import { nameAt, parentOf } from '../client/znode-path.js';
 import type { Znode } from '../client/zookeeper.js';
-import { ignoring } from '../client/zookeeper-error.js';
-import { isNotApplied, type OwnZnode, RegisteredZnode, type WantedZnode } from './registered-znode.js';
+import { ignoring, isNotApplied } from '../client/zookeeper-error.js';
+import { type OwnZnode, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 
 /** The number that the servers append: ten digits, or a sign and nine or ten digits after an overflow. */
 const NUMBER = /^(?:\d{10}|-\d{9,10})$/;
@@ -85,7 +85,7 @@ export class SequentialRegistration extends RegisteredZnode {
     const lost = this.#lost;
     if (lost === undefined) return this.own;
     const { sessionId } = lost;
-    const parent = parentOf(this.wantedPath) ?? '/';
+    const parent = parentOf(this.wantedPath);
     const name = nameAt(this.wantedPath);
     await catchUp(zookeeper, parent, call);
     const names = (await zookeeper.children(parent, call)) ?? [];

@@ -1,6 +1,5 @@
 import { checkArguments } from '../../core/base/arguments.js';
-import type { Clock } from '../../core/base/clock.js';
-import type { ChildrenViewOptions, ViewedZooKeeper } from '../client/children-view.js';
+import type { ChildrenViewOptions, ViewContext } from '../client/children-view.js';
 import { FollowedZnodes } from '../client/followed-znodes.js';
 import { nameAt } from '../client/znode-path.js';
 import type { Znode } from '../client/zookeeper.js';
@@ -15,9 +14,7 @@ import type { ServiceInstance } from './instance/service-instance.js';
 import type { InstanceSource } from './instance-source.js';
 import { checkBasePath, servicePath } from './service-path.js';
 
-export interface WatchedInstancesOptions<P> {
-  readonly zookeeper: ViewedZooKeeper;
-  readonly clock: Clock;
+export interface WatchedInstancesOptions<P> extends ViewContext {
   /** The common name of the instances, for people. */
   readonly name: string;
   /** The znode whose children are the instances; it need not exist. */
@@ -95,7 +92,7 @@ export class WatchedInstances<P>
   }
 
   override close(): void {
-    if (this.isClosed) return;
+    if (this.view.isClosed) return;
     super.close();
     this.#options.onClose?.();
   }
@@ -114,8 +111,6 @@ export interface ServiceCacheOptions<P>
   extends Omit<WatchedInstancesOptions<P>, 'path' | 'decode' | 'follow'> {
   /** The parent of the services, as in Curator. */
   readonly basePath: string;
-  /** The service. */
-  readonly name: string;
   readonly payload: PayloadCodec<P>;
 }
 

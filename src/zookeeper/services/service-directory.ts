@@ -2,7 +2,7 @@ import { checkArguments, checked, FLAG } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
-import { CALLS_AT_ONCE } from '../client/call-limits.js';
+import { CALLS_AT_ONCE, oneCall } from '../client/call-limits.js';
 import { inRounds } from '../client/retry.js';
 import {
   CALL_TIMEOUT_MS,
@@ -208,12 +208,8 @@ export class ServiceDirectory<P> {
     });
   }
 
-  /** The options of several requests that are one call, and so have one deadline. */
   #deadline(call: ServiceCall): () => ServiceCall {
-    const { timeoutMs = CALL_TIMEOUT_MS, signal } = checked(call);
-    const { clock } = this.options;
-    const deadline = clock.monotonic() + timeoutMs;
-    return () => ({ signal, timeoutMs: Math.max(0, deadline - clock.monotonic()) });
+    return oneCall(this.options.clock, checked(call), CALL_TIMEOUT_MS);
   }
 }
 

@@ -1,12 +1,11 @@
-import { checkArguments, checked, having, maybe } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
+import { checkArguments, checked, LEASE, maybe } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { notify } from '../../core/base/listeners.js';
 import { shareAnswer } from '../../core/base/share-answer.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
-import type { ZooKeeper } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import type { ZooKeeperContext } from '../client/zookeeper-context.js';
+import { closedError } from '../client/zookeeper-error.js';
 import { encodeInstance, UnreadableReports } from './instance/instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
 import { jsonPayload, PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
@@ -16,7 +15,7 @@ import { Registration } from './registration.js';
 import { ServiceCache } from './service-cache.js';
 import { createModeOf, type ServiceCall, ServiceDirectory } from './service-directory.js';
 import { instancePath } from './service-path.js';
-import { type ProviderChoices, ServiceProvider } from './service-provider.js';
+import { type ProviderChoices, providerOf, type ServiceProvider } from './service-provider.js';
 
 /** Events of service discovery, for logs. */
 export type ServiceEvent =
@@ -28,12 +27,8 @@ export type ServiceEvent =
    */
   | { readonly type: 'unreadable'; readonly path: string; readonly problem: string };
 
-/** Options of {@link ServiceDiscovery}. */
-export interface ServiceDiscoveryOptions<P> {
-  /** Stays open when the discovery is closed: its session may be used for other things too. */
-  readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
+/** Options of {@link ServiceDiscovery}. The client stays open when it is closed: its session may have other uses. */
+export interface ServiceDiscoveryOptions<P> extends ZooKeeperContext {
   /** The parent of all services, within the chroot; to be agreed on with all others. @default "/services" */
   readonly basePath?: string | undefined;
   /** The codec of the instances' payloads. @default any JSON, as it is */
@@ -92,7 +87,7 @@ export class ServiceDiscovery<P = unknown> {
   ) {
     const { zookeeper, clock, random, basePath } = checked(options, {
       payload: maybe(PAYLOAD),
-      lease: maybe(having('the lease of a node id', 'isValid')),
+      lease: maybe(LEASE),
     });
     checkArguments({ zookeeper, clock, random });
     this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);
@@ -253,13 +248,7 @@ export class ServiceDiscovery<P = unknown> {
   provider(name: string, choices: ProviderChoices<P> = {}): ServiceProvider<P> {
     checkArguments({ choices });
     const { clock, random } = this.options;
-    const source = this.cache(name);
-    try {
-      return new ServiceProvider<P>({ ...choices, source, clock, random });
-    } catch (error) {
-      source.close();
-      throw error;
-    }
+    return providerOf({ ...choices, source: this.cache(name), clock, random });
   }
 
   /**
@@ -294,10 +283,7 @@ export class ServiceDiscovery<P = unknown> {
   /** @throws {ZooKeeperError} `closed` when nothing can be registered any more */
   #throwIfClosed(): void {
     if (!this.#withdrawn && this.state.status !== 'closed') return;
-    throw new ZooKeeperError('the service discovery has been closed', {
-      fault: 'closed',
-      outcome: 'not-applied',
-    });
+    throw closedError('the service discovery');
   }
 
   #new(wanted: WantedZnode): Registration {

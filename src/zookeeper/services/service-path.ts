@@ -36,8 +36,7 @@ function ownerProblem(path: string): string | undefined {
  * @throws {ConfigError} when the name cannot be a znode's
  */
 export function servicePath(basePath: string, name: string): string {
-  checkZnodeName(name, 'service');
-  return `${basePath === '/' ? '' : basePath}/${name}`;
+  return `${basePath === '/' ? '' : basePath}/${checkZnodeName(name, 'service')}`;
 }
 
 /**

@@ -1,12 +1,16 @@
 import { checkArguments, checked, FUNCTION, having, kind, maybe, OBJECT } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { NodeLeaseError } from '../../core/base/errors.js';
 import { DownInstances, type DownPolicy } from './down-instances.js';
 import { isInService } from './instance/payload-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 import { instanceUrl, type UriVariables } from './instance/uri-spec.js';
 import type { InstanceSource } from './instance-source.js';
-import { type ProviderStrategy, QuickRandom, type StrategyFactory } from './strategies/provider-strategy.js';
+import {
+  type ProviderStrategy,
+  QuickRandom,
+  type StrategyContext,
+  type StrategyFactory,
+} from './strategies/provider-strategy.js';
 import { roundRobin } from './strategies/strategies.js';
 
 /** Options of a provider. */
@@ -27,10 +31,8 @@ export interface ProviderChoices<P = unknown> {
   readonly accept?: ((instance: ServiceInstance<P>) => boolean) | undefined;
 }
 
-export interface ServiceProviderOptions<P = unknown> extends ProviderChoices<P> {
+export interface ServiceProviderOptions<P = unknown> extends ProviderChoices<P>, StrategyContext {
   readonly source: InstanceSource<P>;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  readonly random: Pick<RandomSource, 'next'>;
 }
 
 /** How often the strategy is called again after it chose an unwanted instance. */
@@ -109,7 +111,7 @@ export class ServiceProvider<P = unknown> {
   /**
    * Chooses an instance.
    *
-   * @param except unwanted instances, such as those that this request was sent to already: the very values
+   * @param except unwanted instances, such as the ones that have had this request: the very values
    * that were picked. With them it may read all candidates
    * @returns undefined when there is none
    */
@@ -192,6 +194,16 @@ export class ServiceProvider<P = unknown> {
       down: usable.filter((instance) => this.#down.isDown(instance)).length,
       staleForMs: stale && clock.monotonic() - stale.since,
     });
+  }
+}
+
+/** A provider with its own source, which is closed where that cannot be one. @throws as {@link ServiceProvider} */
+export function providerOf<P>(options: ServiceProviderOptions<P>) {
+  try {
+    return new ServiceProvider(options);
+  } catch (error) {
+    options.source.close();
+    throw error;
   }
 }
 

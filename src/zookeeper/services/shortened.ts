@@ -1,3 +1,5 @@
+import { ConfigError } from '../../core/base/errors.js';
+
 const MAX_SHOWN = 80;
 
 /** A few words in the place of a value: an error shows them without the quotes that a text has. */
@@ -19,3 +21,7 @@ export function shortened(value: unknown): unknown {
   if (typeof value === 'object') return new Kind(Array.isArray(value) ? 'an array' : 'an object');
   return new Kind(`a ${typeof value}`);
 }
+
+/** The error of a wrong value, with the value as {@link shortened} makes it. */
+export const wrongValue = (label: string, value: unknown, expected: string) =>
+  new ConfigError(label, shortened(value), expected);

@@ -1,7 +1,7 @@
 import { Listeners } from '../../core/base/listeners.js';
 import { BoundSession } from '../client/bound-session.js';
 import { catchUp } from '../client/retry.js';
-import type { SessionState } from '../client/session-state.js';
+import { isSessionOver, type SessionState } from '../client/session-state.js';
 import { nameAt } from '../client/znode-path.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../client/zookeeper.js';
 import { attempted, type DataCall, type DataContext, type RepeatedStep } from './datum.js';
@@ -16,7 +16,10 @@ import type { Replicated } from './replica.js';
 export type NodeState =
   | { readonly status: 'joined' }
   | { readonly status: 'suspended' }
-  | { readonly status: 'disconnected'; readonly reason: 'session-expired' | 'removed' | 'left' | 'closed' };
+  | { readonly status: 'disconnected'; readonly reason: DisconnectReason };
+
+/** Why a node is gone. */
+export type DisconnectReason = 'session-expired' | 'removed' | 'left' | 'closed';
 
 /** A node as others see it. Its id is the last path element: `node-0000000007`. */
 export interface KnownNode extends Replicated {
@@ -86,12 +89,11 @@ export class AnnouncedNode {
 
   #onSession(state: SessionState): void {
     if (state.status === 'closed') this.#end('closed');
-    else if (!('sessionId' in state) || state.status === 'expired' || state.sessionId !== this.sessionId)
-      this.#end('session-expired');
+    else if (isSessionOver(state, this.sessionId)) this.#end('session-expired');
     else this.#become({ status: state.status === 'connected' ? 'joined' : 'suspended' });
   }
 
-  #end(reason: Extract<NodeState, { status: 'disconnected' }>['reason']): void {
+  #end(reason: DisconnectReason): void {
     this.#become({ status: 'disconnected', reason });
     this.#forgetSession();
     this.#watch.close();

@@ -1,6 +1,6 @@
 import { checked } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
+import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
 import { CALL_TIMEOUT_MS } from '../client/zookeeper.js';
 import type { Element } from './collision-chain.js';
 import { Contribution, type OwnElement, type SeenElements } from './contribution.js';
@@ -9,10 +9,8 @@ import type { Entry } from './entry.js';
 import { checkRequest } from './limits.js';
 import type { SharedDataError } from './shared-data-error.js';
 
-/** Problems of the ephemeral data, and their end. For logs. */
-export type ContributionEvent =
-  | { readonly type: 'synced' }
-  | { readonly type: 'degraded'; readonly problem: string };
+/** This client's ephemeral data is not as it should be, or is again. For logs. */
+export type ContributionEvent = ReconcileEvent;
 
 /** How long the end of it may take, in milliseconds. */
 const WITHDRAW_MS = 3_000;

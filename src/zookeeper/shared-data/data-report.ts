@@ -9,7 +9,7 @@ export interface SharedDataReport {
 
 /** One datum with its elements; of a scalar, itself. */
 export interface DatumReport extends DatumHead {
-  /** How many entries it has, including those that `entries` omits. */
+  /** How many entries it has, with the ones that `entries` omits. */
   readonly size: number;
   /** Of the datum's znode and of `entries`. */
   readonly bytes: number;

@@ -1,16 +1,10 @@
 import { orAborted, timeoutSignal } from '../../core/base/abort.js';
 import { checked } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { retrying } from '../../core/base/retry.js';
 import { BoundSession } from '../client/bound-session.js';
 import { catchUp } from '../client/retry.js';
-import {
-  CALL_TIMEOUT_MS,
-  type CallOptions,
-  type MultiOperation,
-  type Znode,
-  type ZooKeeper,
-} from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type CallOptions, type MultiOperation, type Znode } from '../client/zookeeper.js';
+import type { ZooKeeperContext } from '../client/zookeeper-context.js';
 import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../client/zookeeper-error.js';
 import { bareScalar, type DatumRecord, decodeRecord, encodeRecord, isBlank } from './entry.js';
 import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
@@ -25,10 +19,7 @@ export interface DataCall {
 }
 
 /** What all shared data of one root has in common. */
-export interface DataContext {
-  readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
+export interface DataContext extends ZooKeeperContext {
   readonly root: string;
   readonly paths: PathStrategy;
 }
@@ -175,7 +166,7 @@ export class Datum {
   /** To be thrown where a write that is not to be made twice has got no reply. */
   outcomeUnknown(what: string, cause?: unknown): SharedDataError {
     return new SharedDataError(
-      `${this.title}: whether ${what} cannot be told: the reply was lost`,
+      `${this.title}: whether ${what} is unknown: the reply was lost`,
       'outcome-unknown',
       this.path,
       cause,

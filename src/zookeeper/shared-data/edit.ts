@@ -43,13 +43,10 @@ export async function writeEntry(
 ): Promise<boolean> {
   const written = parsed(value, 'value');
   const options = { scope, ...call };
-  if (kind === 'scalar')
-    return persistent(await shared.scalar(name, options)).set(written, { ...call, ifVersion });
+  const conditional = { ...call, ifVersion };
+  if (kind === 'scalar') return persistent(await shared.scalar(name, options)).set(written, conditional);
   if (kind === 'map')
-    return persistent(await shared.map(name, options)).set(parsed(key, 'key'), written, {
-      ...call,
-      ifVersion,
-    });
+    return persistent(await shared.map(name, options)).set(parsed(key, 'key'), written, conditional);
   if (kind === 'list') await persistent(await shared.list(name, options)).append(written, call);
   else await persistent(await shared.set(name, options)).add(written, call);
   return true;
@@ -98,10 +95,7 @@ export async function removeEntry(
 }
 
 /** Whether an entry is the one that was asked for by its text, and its type where that is given. */
-export function isEntry(
-  { key, scalar }: DataEntry,
-  { value, type }: { readonly value: string; readonly type?: string | undefined },
-): boolean {
+export function isEntry({ key, scalar }: DataEntry, { value, type }: EntryRemoval['entry']): boolean {
   const named = key ?? scalar;
   return named?.value === value && (type === undefined || named.type === type);
 }

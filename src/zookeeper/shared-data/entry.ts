@@ -76,12 +76,7 @@ export function encodeRecord(
   { address: { name, scope }, kind, lifespan }: DatumRecord,
   scalar?: Scalar,
 ): string {
-  return JSON.stringify({
-    address: { name, scope },
-    kind,
-    lifespan,
-    ...(scalar && { type: scalar.type, value: scalar.value }),
-  });
+  return JSON.stringify({ address: { name, scope }, kind, lifespan, ...scalar });
 }
 
 /** Undefined where the data is no record. */

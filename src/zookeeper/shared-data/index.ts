@@ -1,7 +1,7 @@
 // Monastery's shared data: announced nodes, and scalars, sets, lists and maps that all nodes of a cluster
 // see.
 
-export type { AnnouncedNode, KnownNode, NodeState } from './announced-node.js';
+export type { AnnouncedNode, DisconnectReason, KnownNode, NodeState } from './announced-node.js';
 export { type ConditionalCall, type SharedDatum, SharedMap, SharedScalar, SharedSet } from './collections.js';
 export type { Condition } from './collision-chain.js';
 export type { ContributionEvent } from './contributions.js';
@@ -10,7 +10,6 @@ export type { DataCall } from './datum.js';
 export type { DatumRecord, Entry } from './entry.js';
 export { type Address, DEFAULT_ROOT, HASHED_PATHS, type PathStrategy, placeName, sha256 } from './layout.js';
 export type {
-  DisconnectReason,
   LostNode,
   NodeSupervisor,
   StopReason,

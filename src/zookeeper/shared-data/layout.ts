@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { checkArguments, TEXT, whole } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { checkPlain } from '../../core/base/plain-text.js';
-import { pathProblem } from '../client/znode-path.js';
+import { checkPath } from '../client/znode-path.js';
 import { canonicalJson } from './canonical-json.js';
 import type { Kind } from './data-report.js';
 
@@ -59,12 +58,8 @@ export const dataFolder = (root: string) => `${root}/data`;
 export const nodesFolder = (root: string) => `${root}/nodes`;
 
 /** @param label the setting that it comes from @throws {ConfigError} */
-export function checkRoot(root: string, label = 'root'): string {
-  checkPlain(root, label);
-  const problem = root === '/' ? 'it is the root of the servers' : pathProblem(root);
-  if (problem === undefined) return root;
-  throw new ConfigError(label, root, `an absolute path of ZooKeeper, such as ${DEFAULT_ROOT} (${problem})`);
-}
+export const checkRoot = (root: string, label = 'root') =>
+  checkPath(root, label, DEFAULT_ROOT, 'it is the root of the servers');
 
 /** @throws {ConfigError} for an empty name, and for a text that UTF-8 cannot hold */
 export function checkAddress({ name, scope }: Address): Address {

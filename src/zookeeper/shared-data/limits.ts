@@ -1,4 +1,4 @@
-import type { MultiOperation } from '../client/zookeeper.js';
+import { bytesOf, type MultiOperation } from '../client/zookeeper.js';
 import { SharedDataError } from './shared-data-error.js';
 
 /**
@@ -23,11 +23,7 @@ export function checkListing(path: string, name: string, count: number): void {
 
 /** @throws {SharedDataError} `too-large` where the operations do not fit in one request */
 export function checkRequest(path: string, operations: readonly MultiOperation[]): void {
-  const bytesOf = (operation: MultiOperation) =>
-    OPERATION_BYTES +
-    Buffer.byteLength(operation.path) +
-    ('data' in operation ? Buffer.byteLength(operation.data) : 0);
-  const bytes = operations.reduce((sum, operation) => sum + bytesOf(operation), 0);
+  const bytes = bytesOf(operations, OPERATION_BYTES);
   if (bytes <= PACKET_BYTES) return;
   const text = `${path}: this change takes ${bytes} bytes in one request, and ZooKeeper's packets hold ${PACKET_BYTES} (jute.maxbuffer)`;
   throw new SharedDataError(text, 'too-large', path);

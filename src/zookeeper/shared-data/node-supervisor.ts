@@ -7,13 +7,11 @@ import { retrying } from '../../core/base/retry.js';
 import { until } from '../../core/base/until.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { CALL_TIMEOUT_MS } from '../client/zookeeper.js';
+import type { TimeSources } from '../client/zookeeper-context.js';
 import { isFault, ZooKeeperError } from '../client/zookeeper-error.js';
-import type { AnnouncedNode, NodeState } from './announced-node.js';
+import type { AnnouncedNode, DisconnectReason } from './announced-node.js';
 import type { Contributions } from './contributions.js';
-import type { DataCall, DataContext } from './datum.js';
-
-/** Why a node is gone. */
-export type DisconnectReason = Extract<NodeState, { status: 'disconnected' }>['reason'];
+import type { DataCall } from './datum.js';
 
 /** A node that is gone, and may be replaced by a new one. */
 export interface LostNode {
@@ -75,7 +73,7 @@ export interface SupervisorOptions {
 
 /** What is supervised. */
 interface Supervised {
-  readonly context: Pick<DataContext, 'clock' | 'random'>;
+  readonly context: TimeSources;
   readonly contributions: Contributions;
   announce(options: DataCall & { readonly data: string }): Promise<AnnouncedNode>;
 }

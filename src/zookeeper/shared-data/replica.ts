@@ -1,5 +1,4 @@
-import type { Clock } from '../../core/base/clock.js';
-import type { ViewedZooKeeper } from '../client/children-view.js';
+import type { ViewContext } from '../client/children-view.js';
 import { FollowedZnodes } from '../client/followed-znodes.js';
 import { nameAt } from '../client/znode-path.js';
 import type { Znode } from '../client/zookeeper.js';
@@ -18,9 +17,7 @@ export interface Replicated {
   readonly createdZxid: bigint;
 }
 
-interface ReplicaOptions<E> {
-  readonly zookeeper: ViewedZooKeeper;
-  readonly clock: Clock;
+interface ReplicaOptions<E> extends ViewContext {
   readonly path: string;
   /** Whether the elements are the znode's children, or it is the only one itself. */
   readonly of: 'children' | 'itself';

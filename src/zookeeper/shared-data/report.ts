@@ -1,6 +1,6 @@
 import { concurrently } from '../../core/base/concurrently.js';
 import { nameAt } from '../client/znode-path.js';
-import type { Znode, ZooKeeper } from '../client/zookeeper.js';
+import type { Znode, ZnodeReader } from '../client/zookeeper.js';
 import { isFault } from '../client/zookeeper-error.js';
 import type { DataEntry, DatumHead, DatumReport, Scalar, SharedDataReport } from './data-report.js';
 import { bareScalar, decodeEntry, decodeRecord, isBlank, versionOf } from './entry.js';
@@ -38,7 +38,7 @@ const EXCERPT = 40;
  * @throws {ZooKeeperError} when there is no answer, or the folder of all data may not be listed
  */
 export async function readSharedData(
-  zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
+  zookeeper: ZnodeReader,
   { connect, root, address, only = () => true, key, limits }: SharedDataQuery,
   signal?: AbortSignal,
 ): Promise<SharedDataReport> {
@@ -47,26 +47,26 @@ export async function readSharedData(
       if (isFault(error, 'no-auth')) return 'denied';
       throw error;
     });
+  const read = (path: string, own: AbortSignal) => unlessDenied(zookeeper.read(path, { signal: own }));
   const list = async (path: string, own = signal) => {
     const names = await unlessDenied(zookeeper.children(path, { signal: own }));
     return names === 'denied' ? names : (names ?? []).map((name) => `${path}/${name}`);
   };
   const entriesOf = async (head: DatumHead, paths: readonly string[], own: AbortSignal) => {
-    const read = async (path: string, each: AbortSignal) => {
-      const found = await unlessDenied(zookeeper.read(path, { signal: each }));
+    const readEntry = async (path: string, each: AbortSignal) => {
+      const found = await read(path, each);
       return found === undefined ? [] : [dataEntry(head, path, found, nodes)];
     };
-    return (await concurrently(paths, READS.entries, read, own)).flat();
+    return (await concurrently(paths, READS.entries, readEntry, own)).flat();
   };
   const data: DatumReport[] = [];
   const visit = async (path: string, own: AbortSignal): Promise<readonly string[]> => {
-    const found = await unlessDenied(zookeeper.read(path, { signal: own }));
+    const found = await read(path, own);
     if (found === undefined) return [];
     const below = found !== 'denied' && found.stat.childCount > 0 ? await list(path, own) : [];
     let head = datumHead(root, path, found, address);
     if (hasNoRecord(found) && below !== 'denied' && below.length > 0) {
-      const ask = async (each: string, one: AbortSignal) =>
-        elementHead(each, await unlessDenied(zookeeper.read(each, { signal: one })));
+      const ask = async (each: string, one: AbortSignal) => elementHead(each, await read(each, one));
       const elements = await concurrently(below.slice(0, ASKED), ASKED, ask, own);
       const element = elements.find((each) => each !== undefined);
       if (element === undefined && head.name === null) return below;
@@ -100,7 +100,7 @@ export async function readSharedData(
     announced === 'denied' || !announced ? [] : announced,
     READS.entries,
     async (path, own) => {
-      const found = await unlessDenied(zookeeper.read(path, { signal: own }));
+      const found = await read(path, own);
       if (found !== undefined && found !== 'denied' && found.stat.owner)
         nodes.set(found.stat.owner, nameAt(path));
     },
@@ -184,8 +184,8 @@ function dataEntry(
   const key = kind === 'list' ? { type: 'Integer', value: name } : keyScalar;
   const decoded = {
     ...facts,
-    key: key ? { type: key.type, value: key.value } : null,
-    scalar: { type: scalar.type, value: scalar.value },
+    key: key ?? null,
+    scalar,
   };
   const ofKey = keyScalar && scalarProblem(keyScalar);
   const ofTexts = (ofKey && `key: ${ofKey}`) ?? scalarProblem(scalar) ?? null;

@@ -80,13 +80,15 @@ export function fromScalar(scalar: Scalar): SharedValue {
 
 const integer = (text: string) =>
   /^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : undefined;
+/** Of a text that may have a sign. */
+export const bigintOf = (text: string) => BigInt(text.replace('+', ''));
 const DECODERS: Readonly<Record<string, (text: string) => SharedValue | undefined>> = {
   String: (text) => text,
   Boolean: (text) => (text === 'true' || text === 'false' ? text === 'true' : undefined),
   Integer: integer,
   Long: integer,
   Double: (text) => (DOUBLE.test(text) ? Number(text) : undefined),
-  BigInteger: (text) => (/^[+-]?\d+$/.test(text) ? BigInt(text.replace('+', '')) : undefined),
+  BigInteger: (text) => (/^[+-]?\d+$/.test(text) ? bigintOf(text) : undefined),
   Bytes: (text) =>
     BASE64.test(text) && text.length % 4 === 0 ? new Uint8Array(Buffer.from(text, 'base64')) : undefined,
   Json: (text) => {

@@ -1,6 +1,6 @@
 import { canonicalJson } from './canonical-json.js';
 import type { Scalar } from './data-report.js';
-import { fromScalar, type ScalarType, TypedText } from './scalar-codec.js';
+import { bigintOf, fromScalar, type ScalarType, TypedText } from './scalar-codec.js';
 
 /** Monastery's types of scalars, and which texts each allows. */
 const TEXTS: Readonly<Record<ScalarType, (scalar: Scalar) => boolean>> = {
@@ -31,7 +31,7 @@ export function parseScalar(type: ScalarType, text: string): TypedText | undefin
   if (scalarProblem(scalar) !== undefined) return undefined;
   if (type === 'Json') return new TypedText(type, canonicalJson(JSON.parse(text)));
   const isNumber = type === 'Integer' || type === 'Long' || type === 'BigInteger';
-  return isNumber ? new TypedText(type, String(BigInt(text.replace('+', '')))) : scalar;
+  return isNumber ? new TypedText(type, String(bigintOf(text))) : scalar;
 }
 
 export function isScalarType(type: string): type is ScalarType {
@@ -52,8 +52,5 @@ function isCanonical({ value }: Scalar): boolean {
 }
 
 function isWhole(text: string, bits: number): boolean {
-  return (
-    /^[+-]?\d{1,20}$/.test(text) &&
-    BigInt.asIntN(bits, BigInt(text.replace('+', ''))) === BigInt(text.replace('+', ''))
-  );
+  return /^[+-]?\d{1,20}$/.test(text) && BigInt.asIntN(bits, bigintOf(text)) === bigintOf(text);
 }

@@ -1,9 +1,9 @@
 import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { ReconcileState } from '../client/reconcile-loop.js';
 import type { MultiOperation, ZooKeeper } from '../client/zookeeper.js';
+import type { EventOptions, TimeOptions } from '../client/zookeeper-context.js';
 import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './announced-node.js';
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { type ContributionEvent, Contributions } from './contributions.js';
@@ -24,20 +24,11 @@ import type { SharedValue } from './scalar-codec.js';
 import { SharedList } from './shared-list.js';
 
 /** Where the shared data is, and how. */
-export interface SharedDataOptions {
+export interface SharedDataOptions extends TimeOptions, EventOptions<ContributionEvent> {
   /** `nodes` and `data` are below it. @default /monastery/root */
   readonly root?: string | undefined;
   /** Which znodes data has; the same for all nodes of a cluster. @default Monastery's hashes */
   readonly paths?: PathStrategy | undefined;
-  /**
-   * Called when this client's ephemeral data is not as it should be, and when it does again. Must not
-   * throw and must not block.
-   */
-  readonly onEvent?: ((event: ContributionEvent) => void) | undefined;
-  /** @default the clock of this machine */
-  readonly clock?: Clock | undefined;
-  /** @default the operating system's */
-  readonly random?: RandomSource | undefined;
 }
 
 /** Which datum is opened. */

@@ -1,4 +1,4 @@
-import { checked } from '../../core/base/arguments.js';
+import { checkArguments, checked, whole } from '../../core/base/arguments.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { CALLS_AT_ONCE } from '../client/call-limits.js';
@@ -157,6 +157,5 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
 }
 
 function checkIndex(index: number): void {
-  if (!Number.isSafeInteger(index) || index < 0)
-    throw new ConfigError('index', index, 'a whole number of at least 0');
+  checkArguments({ index }, { index: whole(0) });
 }

@@ -1,7 +1,8 @@
 import { connect } from 'node:net';
 import { aborted } from '../../../core/base/abort.js';
-import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { formatServer, type ServerAddress } from '../connect-string.js';
+import type { ConnectedState } from '../session-state.js';
+import type { TimeSources } from '../zookeeper-context.js';
 import { RequestFailure } from '../zookeeper-error.js';
 import {
   CONNECTING,
@@ -10,7 +11,7 @@ import {
   type LibraryClient,
   MessageGuard,
 } from './library-internals.js';
-import { type Answer, Request } from './messages.js';
+import { type Answer, Op, Request } from './messages.js';
 import { type NameResolver, sharedResolver } from './name-resolver.js';
 import { RequestPipeline } from './request-pipeline.js';
 import { ServerSearch } from './server-search.js';
@@ -21,7 +22,7 @@ import { CLOSED_BY_PEER, connectSecurely, noSession, type PreparedTls, tlsProble
 /** Receives the events of a session. Must not throw. */
 interface SessionListener {
   /** The session is confirmed over a connection, for the first time or again. */
-  connected(facts: { readonly sessionId: string; readonly timeoutMs: number; readonly server: string }): void;
+  connected(facts: Omit<ConnectedState, 'status'>): void;
   /** The connection of a confirmed session is lost. Every request under way has failed. */
   suspended(): void;
   /** Another attempt to connect has failed, or the first. */
@@ -32,12 +33,10 @@ interface SessionListener {
   changed(path: string, isGone: boolean): void;
 }
 
-export interface LibraryConnectionOptions {
+export interface LibraryConnectionOptions extends TimeSources {
   readonly servers: readonly ServerAddress[];
   /** The requested time-out of the session, in milliseconds. */
   readonly sessionTimeoutMs: number;
-  readonly clock: Clock;
-  readonly random: RandomSource;
   readonly listener: SessionListener;
   readonly tls?: PreparedTls | undefined;
   /** Finds the servers' addresses. @default the one that all connections of the process share */
@@ -244,7 +243,7 @@ export class LibraryConnection {
       const problem = isNew && tls && tlsProblem(error, tls, attempt.askedAt !== undefined);
       // Whether a closed connection fails by one of those errors, or just ends, is a matter of chance.
       if (problem) attempt.problem ??= problem;
-      else if (!CLOSED_BY_PEER.includes(error.code)) attempt.problem ??= messageOf(error);
+      else if (!CLOSED_BY_PEER.includes(error.code)) attempt.problem ??= error.message;
     });
     let waitedMs = 0;
     const wait = async (ms: number) => {
@@ -280,7 +279,7 @@ export class LibraryConnection {
     const ask = () => {
       // All answers from now on come after this request.
       this.#reading.at = clock.monotonic();
-      void this.request(Request.exists('/', false), () => undefined).catch(() => undefined);
+      void this.#probe();
     };
     void fallsSilent({ clock, intervalMs, lastHeard, ask, signal: attempt.over.signal }).then((isSilent) => {
       if (isSilent) this.#drop(`no answer for ${Math.round(2 * intervalMs)} ms`);
@@ -300,9 +299,14 @@ export class LibraryConnection {
     else report();
   }
 
+  /** Sends a cheap request, which is answered by whichever server there is. Never rejects. */
+  #probe(): Promise<void> {
+    return this.request(new Request(Op.exists, ['/', false]), () => undefined).catch(() => undefined);
+  }
+
   /** Whether a request over the connection is answered, be it by a refusal. */
   async #tested(attempt: ConnectionAttempt): Promise<boolean> {
-    await this.request(Request.exists('/', false), () => undefined).catch(() => undefined);
+    await this.#probe();
     return !attempt.over.signal.aborted && this.#requests.answers > this.#answersBefore;
   }
 
@@ -357,8 +361,4 @@ export class LibraryConnection {
     this.#problems.set(server, text);
     return text;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -11,7 +11,7 @@ import {
 import { RequestFailure } from '../zookeeper-error.js';
 import { LibraryConnection, type LibraryConnectionOptions } from './library-connection.js';
 import type { LibraryClient } from './library-internals.js';
-import { type AccessList, accessList, Permission, Request } from './messages.js';
+import { type AccessList, accessList, Op, Permission, Request } from './messages.js';
 
 export interface LibrarySessionOptions extends LibraryConnectionOptions {
   readonly auth: DigestAuth | undefined;
@@ -65,18 +65,18 @@ export class LibrarySession extends LibraryConnection {
   }
 
   async remove(path: string, version: number): Promise<void> {
-    return this.request(Request.remove(path, version), nothing);
+    return this.request(new Request(Op.delete, [path, version]), nothing);
   }
 
   async setData(path: string, data: Buffer, version: number): Promise<ZnodeStat> {
     checkSize(data.length);
-    return this.request(Request.setData(path, data, version), (answer) => answer.stat());
+    return this.request(new Request(Op.setData, [path, data, version]), (answer) => answer.stat());
   }
 
   /** @param watch whether to report the next change of the data */
   read(path: string, watch: boolean): Promise<Znode> {
     return this.request(
-      Request.read(path, watch),
+      new Request(Op.getData, [path, watch]),
       (answer) => ({ data: answer.data(), stat: answer.stat() }),
       watch,
     );
@@ -84,13 +84,13 @@ export class LibrarySession extends LibraryConnection {
 
   /** @param watch whether to report the next change of the set of children */
   children(path: string, watch: boolean): Promise<readonly string[]> {
-    return this.request(Request.children(path, watch), (answer) => answer.texts(), watch);
+    return this.request(new Request(Op.getChildren, [path, watch]), (answer) => answer.texts(), watch);
   }
 
   /** @param watch whether to report the creation of the znode, or its next change */
   async exists(path: string, watch: boolean): Promise<boolean> {
     try {
-      await this.request(Request.exists(path, watch), nothing, watch);
+      await this.request(new Request(Op.exists, [path, watch]), nothing, watch);
       return true;
     } catch (error) {
       if (error instanceof RequestFailure && error.fault === 'no-node') return false;

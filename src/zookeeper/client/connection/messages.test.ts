@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { describe, expect, it } from 'vitest';
-import { Answer, accessList, Permission, Request } from './messages.js';
+import { Answer, accessList, Op, Permission, Request } from './messages.js';
 
 // What the library itself would send: its encoding is proven by the servers of many years.
 const jute = createRequire(import.meta.url)('node-zookeeper-client/lib/jute/index.js');
@@ -42,17 +42,23 @@ describe('a request', () => {
       'CreateRequest',
       { path: '/a', data, acl, flags: 0 },
     ],
-    ['remove', Request.remove('/a/b', -1), 2, 'DeleteRequest', { path: '/a/b', version: -1 }],
-    ['exists', Request.exists('/a', true), 3, 'ExistsRequest', { path: '/a', watch: true }],
-    ['read', Request.read('/a', false), 4, 'GetDataRequest', { path: '/a', watch: false }],
+    ['remove', new Request(Op.delete, ['/a/b', -1]), 2, 'DeleteRequest', { path: '/a/b', version: -1 }],
+    ['exists', new Request(Op.exists, ['/a', true]), 3, 'ExistsRequest', { path: '/a', watch: true }],
+    ['read', new Request(Op.getData, ['/a', false]), 4, 'GetDataRequest', { path: '/a', watch: false }],
     [
       'setData',
-      Request.setData('/a', Buffer.alloc(0), 3),
+      new Request(Op.setData, ['/a', Buffer.alloc(0), 3]),
       5,
       'SetDataRequest',
       { path: '/a', data: Buffer.alloc(0), version: 3 },
     ],
-    ['children', Request.children('/', true), 12, 'GetChildren2Request', { path: '/', watch: true }],
+    [
+      'children',
+      new Request(Op.getChildren, ['/', true]),
+      12,
+      'GetChildren2Request',
+      { path: '/', watch: true },
+    ],
   ] as const)('%s is what the library sends', (_name, request, type, record, fields) => {
     expect(sent(request)).toEqual(bySpecification(type, record, fields));
   });

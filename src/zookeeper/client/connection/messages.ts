@@ -4,7 +4,7 @@ import { failureOf } from '../zookeeper-error.js';
 // Requests and answers in the bytes of ZooKeeper's protocol. Source: zookeeper.jute of Apache ZooKeeper.
 
 /** Operations, by `ZooDefs.OpCode`. */
-const Op = {
+export const Op = {
   create: 1,
   delete: 2,
   exists: 3,
@@ -52,7 +52,8 @@ export class Request {
   readonly header = { type: Op.delete, xid: 0 };
   readonly #bytes: Buffer;
 
-  private constructor(operation: number, fields: readonly Field[]) {
+  /** @param operation of {@link Op} @param fields in the order of its record */
+  constructor(operation: number, fields: readonly Field[]) {
     const bytes = Buffer.allocUnsafe(FIELDS_AT + sizeOf(fields));
     bytes.writeInt32BE(bytes.length - XID_AT, 0);
     bytes.writeInt32BE(operation, OPERATION_AT);
@@ -76,26 +77,6 @@ export class Request {
 
   static createWithStat(path: string, data: Buffer, access: AccessList, mode: CreateMode): Request {
     return new Request(Op.createWithStat, [path, data, access, MODES[mode]]);
-  }
-
-  static remove(path: string, version: number): Request {
-    return new Request(Op.delete, [path, version]);
-  }
-
-  static exists(path: string, watch: boolean): Request {
-    return new Request(Op.exists, [path, watch]);
-  }
-
-  static read(path: string, watch: boolean): Request {
-    return new Request(Op.getData, [path, watch]);
-  }
-
-  static setData(path: string, data: Buffer, version: number): Request {
-    return new Request(Op.setData, [path, data, version]);
-  }
-
-  static children(path: string, watch: boolean): Request {
-    return new Request(Op.getChildren, [path, watch]);
   }
 
   /** @param accessTo the access to a znode by its create mode */

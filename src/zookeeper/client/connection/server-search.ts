@@ -1,15 +1,13 @@
 import { backoffMs, CALLER_WAITS } from '../../../core/base/backoff.js';
-import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import type { ServerAddress } from '../connect-string.js';
+import type { TimeSources } from '../zookeeper-context.js';
 import type { NameResolver } from './name-resolver.js';
 
-interface ServerSearchOptions {
+interface ServerSearchOptions extends TimeSources {
   readonly servers: readonly ServerAddress[];
   /** The requested time-out of the session, in milliseconds. */
   readonly sessionTimeoutMs: number;
   readonly names: NameResolver;
-  readonly clock: Clock;
-  readonly random: RandomSource;
 }
 
 /** Where to connect to next, or why one of the servers is out of the question for now. */

@@ -1,4 +1,3 @@
-import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { AcquireTimeoutError } from '../../../core/base/errors.js';
 import type { Retry } from '../../../core/base/retry.js';
 import { WakeUp } from '../../../core/base/wake-up.js';
@@ -7,22 +6,19 @@ import type { LeaseListener } from '../../../core/lease/model/lease.js';
 import { whileStoreIsAway } from '../../../core/lease/session/store-retry.js';
 import type { BoundSession } from '../../client/bound-session.js';
 import { SessionDeadline } from '../../client/session-deadline.js';
-import type { MultiOperation, Watch, Znode, ZooKeeper } from '../../client/zookeeper.js';
+import type { MultiOperation, Watch, Znode } from '../../client/zookeeper.js';
+import type { ZooKeeperContext } from '../../client/zookeeper-context.js';
 import { isFault } from '../../client/zookeeper-error.js';
 import { entryPath, groupPath, NODES_PATH } from '../tree-paths.js';
 import { findFreeIds, GROUP_SIZE, MAX_GROUPS } from './id-groups.js';
 import { type Claimer, claimData, type IdTenure, isOurs, versionOf } from './id-znodes.js';
 import { type BarrierState, WidthBarrier } from './width-barrier.js';
 
-/** Options of a claim of a node id. */
-export interface ClaimOptions {
-  /**
-   * Whose session the id goes with. The caller closes it when the work has ended, also after a loss: that
-   * frees the id.
-   */
-  readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
+/**
+ * Options of a claim of a node id, which goes with the session of the client. The caller closes that when the
+ * work has ended, also after a loss: that frees the id.
+ */
+export interface ClaimOptions extends ZooKeeperContext {
   /** Names this run of this process; 1 … 128 printable ASCII characters without spaces. */
   readonly taskId: string;
   /**
@@ -42,12 +38,6 @@ const MAX_WAIT_MS = 30_000;
 const BARRIER_WAIT_MS = 1_000;
 /** The least time between two scans where no id is free, in milliseconds. */
 const MIN_PAUSE_MS = 100;
-/**
- * Shares of the session's time-out: the minimum time for which a newly claimed id must be held for certain,
- * and the pause between heartbeats until then.
- */
-const FRESH_SHARE = 1 / 4;
-const BEAT_SHARE = 1 / 12;
 /** With every lost race a task chooses among four times as many of the lowest free ids. */
 const SPREAD = 4;
 /** Lost races after which the scan is out of date. */
@@ -157,8 +147,8 @@ export class IdAllocator {
     deadline.answered(sentAt);
     const giveUpAt = Math.max(this.until, sentAt + timeoutMs);
     // After a pause of this process the leader may not have heard of the session for long.
-    while (deadline.until < clock.monotonic() + timeoutMs * FRESH_SHARE) {
-      const sleepMs = timeoutMs * BEAT_SHARE;
+    while (!deadline.isFresh(clock.monotonic())) {
+      const sleepMs = deadline.beatMs;
       if (clock.monotonic() + sleepMs >= giveUpAt)
         throw new AcquireTimeoutError(
           `${zookeeper.description}: node id ${nodeId} was claimed, but no heartbeat is answered soon enough to rely on it`,

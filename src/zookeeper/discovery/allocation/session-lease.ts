@@ -1,9 +1,9 @@
 import { onAbort } from '../../../core/base/abort.js';
 import { NodeHolder, type NodeHolderOptions } from '../../../core/lease/hold/node-holder.js';
 import { type LeaseTiming, leaseTiming } from '../../../core/lease/model/lease-timing.js';
-import type { SessionState } from '../../client/session-state.js';
+import { isSessionOver, type SessionState } from '../../client/session-state.js';
 import type { Znode, ZooKeeper } from '../../client/zookeeper.js';
-import { isFault, ZooKeeperError } from '../../client/zookeeper-error.js';
+import { isFault, isNotApplied, ZooKeeperError } from '../../client/zookeeper-error.js';
 import { claimData, type IdTenure, isOurs } from './id-znodes.js';
 import { SessionTime } from './session-time.js';
 
@@ -115,8 +115,7 @@ export class SessionLease extends NodeHolder {
   #onSession(state: SessionState): void {
     const { session, deadline } = this.tenure;
     if (state.status === 'closed') this.loseTo('its session has been closed');
-    else if (!('sessionId' in state) || state.sessionId !== session.sessionId || state.status === 'expired')
-      this.loseTo('its session has expired');
+    else if (isSessionOver(state, session.sessionId)) this.loseTo('its session has expired');
     else if (state.status === 'connected') deadline.limit(state.timeoutMs);
   }
 
@@ -136,7 +135,7 @@ export class SessionLease extends NodeHolder {
     try {
       if (record !== undefined) return await session.multi([{ type: 'remove', path, version }, record], call);
     } catch (error) {
-      if (!(error instanceof ZooKeeperError) || error.outcome === 'unknown') throw error;
+      if (!isNotApplied(error)) throw error;
     }
     await session.remove(path, version, call);
   }

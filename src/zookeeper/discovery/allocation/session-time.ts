@@ -191,7 +191,7 @@ export class SessionTime implements TenureTime {
       this.#settle(found);
       if (this.#openedAt >= since && this.now() > 0 && this.#before >= this.now() + deadline.timeoutMs / 2)
         return;
-      if (found === undefined) await session.ensurePath(parentOf(path) ?? '/', call());
+      if (found === undefined) await session.ensurePath(parentOf(path), call());
       const timestamp = Math.max(
         this.#written.timestamp + 1,
         this.#minTimestamp,

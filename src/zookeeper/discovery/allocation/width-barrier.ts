@@ -1,3 +1,4 @@
+import { whole } from '../../../core/base/arguments.js';
 import { concurrently } from '../../../core/base/concurrently.js';
 import { CLUSTER_NODE_ID_OFFSET, widthOfGroup } from '../../../core/id/cluster-node-id.js';
 import type { BoundSession } from '../../client/bound-session.js';
@@ -23,6 +24,7 @@ export type BarrierState =
   | { readonly open: false; readonly why: string };
 
 const LEAVE_TIMEOUT_MS = 1_000;
+const WIDTH = whole(8, 16);
 
 /**
  * Keeps the ids of a group, which need more bits than those of lower groups, from being claimed too early.
@@ -171,9 +173,7 @@ export async function readWidest(session: Pick<ZooKeeper, 'read'>, call?: CallOp
  */
 function widthIn({ data }: Znode): number {
   const { idWidth } = fieldsOf(data);
-  return Number.isInteger(idWidth) && (idWidth as number) >= 8 && (idWidth as number) <= 16
-    ? (idWidth as number)
-    : 0;
+  return WIDTH.is(idWidth) ? (idWidth as number) : 0;
 }
 
 /** The node ids of claims, for people: the first of them. */

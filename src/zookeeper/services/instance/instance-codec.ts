@@ -182,7 +182,7 @@ function unusable(field: string, value: unknown): Error {
 }
 
 function readPayload<P>(json: unknown, payload: PayloadCodec<P>): P | undefined {
-  if (json === undefined || json === null) return undefined;
+  if (json == null) return undefined;
   try {
     return payload.decode(json);
   } catch (error) {
@@ -192,7 +192,7 @@ function readPayload<P>(json: unknown, payload: PayloadCodec<P>): P | undefined 
 
 /** Jackson takes numbers and booleans for texts too. */
 function readText(value: unknown, field: string): string | undefined {
-  if (value === undefined || value === null) return undefined;
+  if (value == null) return undefined;
   if (typeof value === 'object') throw unusable(field, value);
   return String(value);
 }
@@ -225,7 +225,7 @@ function readFlag(value: unknown, field: string): boolean {
 
 /** By its exact name, or by its number, which Jackson takes too. */
 function readServiceType(value: unknown, field: string): ServiceType {
-  if (value === undefined || value === null) return 'DYNAMIC';
+  if (value == null) return 'DYNAMIC';
   const name = typeof value === 'string' ? value.trim() : value;
   const type = SERVICE_TYPES.find((each, index) => name === each || name === index || name === String(index));
   if (type === undefined) throw unusable(field, value);
@@ -234,7 +234,7 @@ function readServiceType(value: unknown, field: string): ServiceType {
 
 /** Curator's constructor takes a text too. */
 function readUriSpec(value: unknown, field: string): UriSpec | undefined {
-  if (value === undefined || value === null) return undefined;
+  if (value == null) return undefined;
   if (typeof value === 'string')
     return orThrow(
       () => unusable(field, value),

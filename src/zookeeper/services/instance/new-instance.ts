@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
-import { checkArguments, having } from '../../../core/base/arguments.js';
+import { checkArguments, having, whole } from '../../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
 import { isPort, MAX_PORT } from '../../../core/base/ports.js';
 import { randomUuid } from '../../../core/base/uuid.js';
 import { checkZnodeName } from '../../client/znode-path.js';
-import { shortened } from '../shortened.js';
+import { wrongValue } from '../shortened.js';
 import type { ServiceInstance, ServiceType, UriPart, UriSpec } from './service-instance.js';
 import { parseUriSpec, springUriSpec } from './uri-spec.js';
 
@@ -34,10 +34,16 @@ export const SERVICE_TYPES: readonly ServiceType[] = ['DYNAMIC', 'STATIC', 'PERM
 const MAX_NAME_BYTES = 255;
 const MAX_ADDRESS_LENGTH = 253;
 
+/** Where the time and the id of a new instance come from. */
+export interface InstanceSources {
+  readonly clock: Pick<Clock, 'now'>;
+  readonly random: Pick<RandomSource, 'hex'>;
+}
+
 /** An instance to be registered. Nothing is written; the payload is checked when it is. */
 export function newInstance<P = unknown>(
   init: ServiceInstanceInit<P>,
-  sources: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
+  sources: InstanceSources,
 ): ServiceInstance<P> {
   checkArguments({ instance: init, sources });
   const { clock, random } = sources;
@@ -83,20 +89,15 @@ export function checkInstance(instance: ServiceInstance): void {
   checkPort(instance.port, 'instance.port');
   checkPort(instance.sslPort, 'instance.sslPort');
   const { registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
-  if (!Number.isSafeInteger(registrationTimeUTC) || registrationTimeUTC < 0)
-    throw new ConfigError(
+  if (!whole(0).is(registrationTimeUTC))
+    throw wrongValue(
       'instance.registrationTimeUTC',
-      shortened(registrationTimeUTC),
+      registrationTimeUTC,
       'whole milliseconds since the Unix epoch',
     );
   if (!SERVICE_TYPES.includes(serviceType))
-    throw new ConfigError(
-      'instance.serviceType',
-      shortened(serviceType),
-      `one of ${SERVICE_TYPES.join(', ')}`,
-    );
-  if (typeof enabled !== 'boolean')
-    throw new ConfigError('instance.enabled', shortened(enabled), 'true or false');
+    throw wrongValue('instance.serviceType', serviceType, `one of ${SERVICE_TYPES.join(', ')}`);
+  if (typeof enabled !== 'boolean') throw wrongValue('instance.enabled', enabled, 'true or false');
   if (uriSpec !== undefined) checkUriSpec(uriSpec);
 }
 
@@ -105,10 +106,9 @@ export function checkInstance(instance: ServiceInstance): void {
  * @throws {ConfigError} when no service, or no instance, can have it
  */
 export function checkServiceName(name: unknown, label = 'service name'): void {
-  if (typeof name !== 'string' || name === '') throw new ConfigError(label, shortened(name), 'a name');
+  if (typeof name !== 'string' || name === '') throw wrongValue(label, name, 'a name');
   const bytes = Buffer.byteLength(name);
-  if (bytes > MAX_NAME_BYTES)
-    throw new ConfigError(label, shortened(name), `at most ${MAX_NAME_BYTES} bytes, not ${bytes}`);
+  if (bytes > MAX_NAME_BYTES) throw wrongValue(label, name, `at most ${MAX_NAME_BYTES} bytes, not ${bytes}`);
   checkZnodeName(name, label);
 }
 
@@ -118,11 +118,7 @@ export function checkServiceName(name: unknown, label = 'service name'): void {
  */
 export function checkAddress(address: unknown, label: string): void {
   if (typeof address !== 'string' || !isHost(address))
-    throw new ConfigError(
-      label,
-      shortened(address),
-      'a host name or an IP address, without scheme, port and brackets',
-    );
+    throw wrongValue(label, address, 'a host name or an IP address, without scheme, port and brackets');
   if (address === '0.0.0.0' || address === '::')
     throw new ConfigError(
       label,
@@ -145,7 +141,7 @@ function isHost(text: string): boolean {
 
 function checkPort(port: unknown, label: string): void {
   if (port === undefined || isPort(port)) return;
-  throw new ConfigError(label, shortened(port), `a whole number from 1 to ${MAX_PORT}, or none`);
+  throw wrongValue(label, port, `a whole number from 1 to ${MAX_PORT}, or none`);
 }
 
 function checkUriSpec(uriSpec: UriSpec): void {
@@ -153,9 +149,9 @@ function checkUriSpec(uriSpec: UriSpec): void {
   const isPart = (part: Partial<UriPart> | null) =>
     typeof part?.value === 'string' && typeof part.variable === 'boolean';
   if (!Array.isArray(parts) || !parts.every(isPart))
-    throw new ConfigError(
+    throw wrongValue(
       'instance.uriSpec',
-      shortened(uriSpec),
+      uriSpec,
       'its parts, each with a value and whether it is a variable',
     );
 }

@@ -1,6 +1,6 @@
 import { checkArguments, having } from '../../../core/base/arguments.js';
 import { ConfigError } from '../../../core/base/errors.js';
-import { Kind, shortened } from '../shortened.js';
+import { Kind, shortened, wrongValue } from '../shortened.js';
 import type { ServiceInstance, UriSpec } from './service-instance.js';
 import { springUriSpec } from './uri-spec.js';
 
@@ -61,11 +61,7 @@ export function payloadJson(value: unknown, label = 'instance.payload'): unknown
     );
   const type = classOf(json);
   if (type !== undefined && (typeof type !== 'string' || type === '' || /\s/.test(type)))
-    throw new ConfigError(
-      `${label}.@class`,
-      shortened(type),
-      'the name of a class that every Java reader has',
-    );
+    throw wrongValue(`${label}.@class`, type, 'the name of a class that every Java reader has');
   return json;
 }
 
@@ -89,8 +85,7 @@ function plain(value: unknown, label: string, root: string, above: Set<object>):
       'a whole number from -(2^53 - 1) to 2^53 - 1, or a greater one as a text',
     );
   }
-  if (typeof value !== 'object')
-    throw new ConfigError(label, shortened(value), 'something that JSON can hold');
+  if (typeof value !== 'object') throw wrongValue(label, value, 'something that JSON can hold');
   if (above.has(value))
     throw new ConfigError(label, new Kind('an object that contains itself'), 'something that JSON can hold');
   const isDeep = above.size >= MAX_NESTING - 1;
@@ -144,17 +139,17 @@ export function checkPayloadClass(payload: unknown): void {
   const type = classOf(payload);
   if (Array.isArray(payload)) {
     if (TYPED_CLASSES.includes(payload[0])) return;
-    throw new ConfigError(
+    throw wrongValue(
       'instance.payload[0]',
-      shortened(payload[0]),
+      payload[0],
       `${TYPED_CLASSES.join(' or ')}, as Java reads no other array`,
     );
   }
   if (isSpringPayload(payload)) springInstancePayload(payload as SpringInstanceJson);
   else if (type !== undefined && !MAP_CLASSES.includes(type))
-    throw new ConfigError(
+    throw wrongValue(
       'instance.payload.@class',
-      shortened(type),
+      type,
       'java.util.TreeMap or another map, which every Java reader has',
     );
 }
@@ -192,14 +187,13 @@ export function springInstancePayload(instance: SpringInstance): SpringInstanceJ
   checkText(id, 'id');
   checkText(name, 'name');
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
-    throw new ConfigError('instance.payload.metadata', shortened(metadata), 'an object of texts');
+    throw wrongValue('instance.payload.metadata', metadata, 'an object of texts');
   for (const [key, value] of Object.entries(metadata)) checkText(value, `metadata.${shortened(key)}`);
   return { '@class': SPRING_CLASS, id, name, metadata };
 }
 
 function checkText(value: unknown, field: string): void {
-  if (typeof value !== 'string')
-    throw new ConfigError(`instance.payload.${field}`, shortened(value), 'a text');
+  if (typeof value !== 'string') throw wrongValue(`instance.payload.${field}`, value, 'a text');
 }
 
 /** Whether JSON is a payload of Spring's class, in whatever shape. */

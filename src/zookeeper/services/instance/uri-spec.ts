@@ -1,7 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { checkArguments, checked, listOf, OBJECT, TEXT } from '../../../core/base/arguments.js';
-import { ConfigError } from '../../../core/base/errors.js';
-import { shortened } from '../shortened.js';
+import { wrongValue } from '../shortened.js';
 import { dubboFacts } from './dubbo-instance.js';
 import type { ServiceInstance, UriPart, UriSpec } from './service-instance.js';
 
@@ -23,10 +22,10 @@ export function parseUriSpec(text: string, label = 'uriSpec'): UriSpec {
   let variable = false;
   for (const [token] of text.matchAll(/[{}]|[^{}]+/g)) {
     if (token !== '{' && token !== '}') parts.push({ value: variable ? token.trim() : token, variable });
-    else if (variable === (token === '{')) throw new ConfigError(label, shortened(text), expected);
+    else if (variable === (token === '{')) throw wrongValue(label, text, expected);
     else variable = token === '{';
   }
-  if (variable) throw new ConfigError(label, shortened(text), expected);
+  if (variable) throw wrongValue(label, text, expected);
   return { parts };
 }
 

@@ -1,6 +1,6 @@
 import type { ServiceInstance } from '../instance/service-instance.js';
 import type { Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
-import { type InstancePicker, type InstanceTarget, noInstance, pickTarget } from './instance-target.js';
+import { type InstancePicker, noInstance, pickTarget, type TargetCondition } from './instance-target.js';
 import { IDEMPOTENT_METHODS, isInstanceFault, isReplayable, isUntouched } from './retry-rules.js';
 import type { RoutingSettings } from './routing-options.js';
 
@@ -15,7 +15,7 @@ export class Exchange<P = unknown> {
   /** Whether the caller has given up, and why, if it said so. */
   aborted = false;
   reason: Error | undefined;
-  readonly #fits: (target: InstanceTarget) => boolean;
+  readonly #fits: TargetCondition;
   readonly #tried = new Set<ServiceInstance<P>>();
   #attempts = 0;
   #current: (RequestAttempt & DispatchHandler) | undefined;

@@ -44,6 +44,9 @@ export interface InstanceTarget {
   readonly basePath: string;
 }
 
+/** A further condition of a target. */
+export type TargetCondition = (target: InstanceTarget) => boolean;
+
 /**
  * Maximum number of instances without a usable target that are skipped if the picker does not list all
  * instances.
@@ -73,14 +76,14 @@ export function targetOf(instance: ServiceInstance): InstanceTarget | undefined 
 export function pickTarget<P>(
   picker: InstancePicker<P>,
   tried: Set<ServiceInstance<P>>,
-  fits: (target: InstanceTarget) => boolean = () => true,
+  fits: TargetCondition = () => true,
 ): { readonly instance: ServiceInstance<P>; readonly target: InstanceTarget } | undefined {
   for (let passedOver = 0; passedOver < MAX_PASSED_OVER; passedOver += 1) {
     const instance = tried.size ? picker.pick(tried) : picker.pick();
     // A picker that does not heed `tried` must not keep this loop running.
     if (instance === undefined || tried.has(instance)) return undefined;
     const target = targetOf(instance);
-    if (target !== undefined && fits(target)) return { instance, target };
+    if (target && fits(target)) return { instance, target };
     tried.add(instance);
     // The next one is the picker's choice among the others, if there are any.
     for (const useless of picker.instances ?? []) if (!isUsable(useless, fits)) tried.add(useless);
@@ -92,7 +95,7 @@ export function pickTarget<P>(
 export function noInstance<P>(
   picker: InstancePicker<P>,
   tried: ReadonlySet<ServiceInstance<P>>,
-  fits: (target: InstanceTarget) => boolean = () => true,
+  fits: TargetCondition = () => true,
 ): NoInstanceError {
   const { name, instances = [] } = picker;
   try {
@@ -109,7 +112,7 @@ export function noInstance<P>(
   return new NoInstanceError(name);
 }
 
-function isUsable(instance: ServiceInstance, fits: (target: InstanceTarget) => boolean): boolean {
+function isUsable(instance: ServiceInstance, fits: TargetCondition): boolean {
   const target = targetOf(instance);
   return target !== undefined && fits(target);
 }

@@ -1,4 +1,4 @@
-import { checkArguments, checked, kind, listOf, TEXT } from '../../../core/base/arguments.js';
+import { checkArguments, checked, kind, listOf, TEXT, whole } from '../../../core/base/arguments.js';
 import { ConfigError } from '../../../core/base/errors.js';
 
 /**
@@ -40,11 +40,9 @@ export type RoutingSettings = ReturnType<typeof checkRoutingOptions>;
 /** @throws ConfigError for an option that is out of its range */
 export function checkRoutingOptions(name: string, options: RoutingOptions) {
   const { maxAttempts = 3, retryStatuses = [502, 503, 504], headersTimeoutMs } = checked(options);
-  const isWithin = (value: number, min: number, max: number) =>
-    Number.isInteger(value) && value >= min && value <= max;
-  if (!isWithin(maxAttempts, 1, 16)) throw new ConfigError('maxAttempts', maxAttempts, 'an integer, 1 … 16');
+  if (!whole(1, 16).is(maxAttempts)) throw new ConfigError('maxAttempts', maxAttempts, 'an integer, 1 … 16');
   checkArguments({ retryStatuses }, { retryStatuses: kind('status codes, 500 … 599', Array.isArray) });
-  const wrong = retryStatuses.find((status) => !isWithin(status, 500, 599));
+  const wrong = retryStatuses.find((status) => !whole(500, 599).is(status));
   if (wrong !== undefined) throw new ConfigError('retryStatuses', wrong, 'status codes, 500 … 599');
   if (headersTimeoutMs !== undefined && !(Number.isFinite(headersTimeoutMs) && headersTimeoutMs >= 1))
     throw new ConfigError('headersTimeoutMs', headersTimeoutMs, 'milliseconds, 1 or more');

@@ -13,10 +13,9 @@ export interface ProviderStrategy<P = unknown> {
   noteError?(instance: ServiceInstance<P>): void;
 }
 
-/** The context of a strategy. */
+/** The context of a strategy. Its random numbers are fast, and good enough to spread load; they can be guessed. */
 export interface StrategyContext {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /** Fast, and good enough to spread load; it can be guessed. */
   readonly random: Pick<RandomSource, 'next'>;
 }
 

@@ -216,7 +216,7 @@ describe('a publish', () => {
     const told = expect(published).rejects.toMatchObject({
       code: 'ZOOKEEPER_FAILED',
       outcome: 'unknown',
-      message: 'whether revision 1 of shop,prod was published cannot be told: the reply was lost',
+      message: 'whether revision 1 of shop,prod was published is unknown: the reply was lost',
     });
     await expect.poll(async () => (await publisher(other).read()).revision).toBe(1);
     await clock.advance(1_000);

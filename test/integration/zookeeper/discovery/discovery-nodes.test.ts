@@ -180,7 +180,7 @@ describe('a watcher of the nodes', () => {
     expect([watcher.isTaken(8), watcher.isTaken(9)]).toEqual([true, false]);
     expect(reports.sort()).toEqual([
       ...shapes.slice(0, -1).map((_, i) => `${path('00', `1${i}`)} does not tell task, node id and version`),
-      `${path('00', '17')} stands for node id 15, but tells of 99`,
+      `${path('00', '17')} stands for node id 15, but names 99`,
     ]);
 
     await other.setData(path('00', '11'), 'something else');

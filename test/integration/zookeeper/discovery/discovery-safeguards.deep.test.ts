@@ -131,7 +131,7 @@ describe('a discovery tree', () => {
 
   it.each([
     ['a successor', 'ephemeral', data(0, 5)],
-    ['something that tells no version', 'persistent', 'hello'],
+    ['something that names no version', 'persistent', 'hello'],
   ] as const)('withdraws nothing of %s that stands at its place', async (_, mode, theirs) => {
     await reader.zookeeper.createWithParents(NODE, theirs, mode);
     const one = announcer(4);
