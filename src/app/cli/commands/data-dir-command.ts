@@ -12,11 +12,22 @@ import {
   versionsIn,
 } from '../../../core/data-dir/versions.js';
 import { ExitCode } from '../exit-codes.js';
-import { answer, complain, type Table } from '../kit/answer.js';
+import { answer, complain } from '../kit/answer.js';
 import { type Call, reported } from '../kit/call.js';
+import type { Column } from '../terminal/table.js';
 
-/** The facts of a version, by the titles of their columns. */
+/** The facts of a version, in the order of the columns. */
 type Row = Readonly<Record<string, string | number | null>>;
+
+const COLUMNS: readonly Column[] = [
+  ['NODEID', 'right'],
+  ['VERSION', 'right'],
+  'STATE',
+  ['FROM', 'right'],
+  'MADE',
+  'RESULT',
+  'WHY',
+];
 
 /** `nodelease data-dir ls ROOT`. */
 export const listDataDirs = (call: Call, root: string) => dataDirs(call, 'ls', root);
@@ -64,7 +75,7 @@ function dataDirs(call: Call, verb: 'ls' | 'gc', root: string): Promise<number> 
     answer(call, {
       report: { root, retention, versions },
       empty: versions.length === 0 ? 'no data directories' : undefined,
-      tables: [tableOf(versions)],
+      tables: [[COLUMNS, versions.map((row) => Object.values(row).map((fact) => String(fact ?? '')))]],
     });
     return allRemoved ? ExitCode.ok : ExitCode.storeUnusable;
   });
@@ -85,13 +96,4 @@ function factsOf(dir: VersionDir): Row {
     from: marker?.initializedFrom ?? null,
     made: marker ? new Date(marker.initializedAt).toISOString() : null,
   };
-}
-
-function tableOf(rows: readonly Row[]): Table {
-  const titles = Object.keys(rows[0] ?? {});
-  const isNumber = (title: string) => rows.some((row) => typeof row[title] === 'number');
-  return [
-    titles.map((title) => (isNumber(title) ? [title.toUpperCase(), 'right'] : title.toUpperCase())),
-    rows.map((row) => titles.map((title) => String(row[title] ?? ''))),
-  ];
 }

@@ -19,7 +19,7 @@ import { connectTo } from '../kit/call.js';
 import { isVisible } from '../node-http/own-cluster-view.js';
 import type { Io } from '../terminal/io.js';
 
-export interface OpenDnsOptions {
+interface OpenDnsOptions {
   readonly listen: ListenAddress;
   /** The option that the address comes from. */
   readonly label: string;
