@@ -96,12 +96,6 @@ export function rowOf(name: SettingName): Setting {
 /** Defaults of settings, as their users would write them. */
 export type SettingDefaults = { readonly [Name in SettingName]?: string };
 
-/** The default of a setting, as the table has it. */
-export function defaultOf(name: SettingName): string {
-  const { default: text = '' } = rowOf(name);
-  return text;
-}
-
 /** A row with its name. */
 export interface NamedSetting extends Setting {
   readonly name: SettingName;

@@ -1,4 +1,4 @@
-import { checkArguments, whole } from '../../core/base/arguments.js';
+import { checkArguments, oneOf, whole } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
@@ -108,9 +108,7 @@ export function choice<Name extends string>(...names: readonly Name[]): SettingK
       if (isOne(text)) return text;
       throw new ConfigError(label, text, few ? names.join(' or ') : `one of ${names.join(', ')}`);
     },
-    check: (value, label) => {
-      if (!isOne(value)) throw new ConfigError(label, value, names.map((name) => `'${name}'`).join(' or '));
-    },
+    check: (value, label) => checkArguments({ [label]: value }, { [label]: oneOf(...names) }),
   };
 }
 

@@ -14,7 +14,6 @@ import type { Settings } from '../../../node/settings/settings.js';
 import { parseInteger } from '../../../node/settings/values.js';
 import { repairShards } from '../../../node/shards/repair-shards.js';
 import { SHARDS_KEY } from '../../../node/shards/shard-map.js';
-import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { groupPath } from '../../../zookeeper/discovery/tree-paths.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { answer, complain, say, sayJson } from '../kit/answer.js';
@@ -49,8 +48,7 @@ export function initCommand(call: Call<InitOptions>): Promise<number> {
   if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
   const aboveVersion = text === undefined ? undefined : parseInteger(text, '--above-version', 0, MAX_VERSION);
   const allocated = onAllocated(call);
-  if (allocated)
-    return onZooKeeper(allocated, (zookeeper, signal) => makeFirstGroup(zookeeper, allocated, signal));
+  if (allocated) return makeFirstGroup(allocated);
   if (!repairs) refuseLock(settings.store.url);
   return onStore(call, (session) =>
     repairs ? repair(session, aboveVersion, io, options) : initialize(session, settings, io, options),
@@ -62,19 +60,17 @@ export function initCommand(call: Call<InitOptions>): Promise<number> {
  * so.
  * @throws {ZooKeeperError}
  */
-async function makeFirstGroup(
-  zookeeper: ZooKeeper,
-  call: ZooKeeperCall,
-  signal: AbortSignal,
-): Promise<number> {
+function makeFirstGroup(call: ZooKeeperCall): Promise<number> {
   const { text: where } = call.settings.zookeeper.connect;
   const path = groupPath(0);
-  const created = (await zookeeper.children(path, { signal })) === undefined;
-  if (created) await zookeeper.ensurePath(path, { signal });
-  const line = created
-    ? `made ${path} at ${where}: the first group of node ids`
-    : `${path} is there already at ${where}: nothing to do`;
-  return answer(call, { report: { zookeeper: where, path, created }, lines: [line] });
+  return onZooKeeper(call, async (zookeeper, signal) => {
+    const created = (await zookeeper.children(path, { signal })) === undefined;
+    if (created) await zookeeper.ensurePath(path, { signal });
+    const line = created
+      ? `made ${path} at ${where}: the first group of node ids`
+      : `${path} is there already at ${where}: nothing to do`;
+    return answer(call, { report: { zookeeper: where, path, created }, lines: [line] });
+  });
 }
 
 /**
@@ -109,7 +105,11 @@ export async function initialize(
   const { clusterCreated: created } = report;
   if (json)
     sayJson(io, {
-      ...{ store, created, nodes: size, durationMs, graceMs },
+      store,
+      created,
+      nodes: size,
+      durationMs,
+      graceMs,
       written: report.created.length,
       damaged: damage.map(({ id, problem }) => ({ id, problem })),
     });

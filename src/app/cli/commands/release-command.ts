@@ -11,22 +11,20 @@ import { evictAllocated } from '../../../zookeeper/discovery/allocation/evict-al
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { type Asker, answer, complain } from '../kit/answer.js';
 import { type Call, onAllocated, onStore, onZooKeeper } from '../kit/call.js';
-import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
 
 /** `nodelease release ID --force`: takes a node id away from its holder. */
 export function releaseCommand(call: Call<{ force?: boolean }>, text: string): Promise<number> {
-  const { options, io } = call;
   const id = parseInteger(text, 'node id', 0, MAX_NODE_IDS - 1);
   const allocated = onAllocated(call);
-  if (!options.force) {
+  if (!call.options.force) {
     const effect = allocated
       ? "whose command is killed; others get it when the holder's session has ended"
       : 'who notices at its next renewal only; others get it when duration and grace have passed';
     const advice = 'It is not a way to stop a task: for that, send it SIGTERM. Add --force to do it';
     throw new UsageError(`release takes node id ${id} away from its holder, ${effect}. ${advice}`);
   }
-  if (allocated === undefined) return onStore(call, (session) => releaseId(session, id, io, options));
+  if (allocated === undefined) return onStore(call, (session) => releaseId(session, id, call));
   return onZooKeeper(allocated, (zookeeper, signal) => releaseAllocated(zookeeper, id, allocated, signal));
 }
 
@@ -60,15 +58,10 @@ const show = (call: Asker, report: ReleaseReport, ...lines: readonly string[]) =
  * Takes the node id away, and says what comes of it (rule 9).
  * @throws {ConfigError} when the cluster has no such node id, {StoreUnusableError}, {StoreError}
  */
-export async function releaseId(
-  session: StoreSession,
-  id: number,
-  io: Io,
-  options: Call['options'] = {},
-): Promise<number> {
+export async function releaseId(session: StoreSession, id: number, call: Asker): Promise<number> {
+  const { io } = call;
   const { url: store } = session.store;
   const report = notEvicted(id, store);
-  const call = { options, io };
   const cluster = await whileStoreIsBusy(io)(() => readCluster(session));
   if (cluster === undefined) {
     await refuseForeign(session, (await session.list()).objects);

@@ -85,7 +85,9 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
     const zone = { domain, ttl, negativeTtl, view, random: new QuickRandom(io.random) };
     const metrics = new DnsMetrics(() => view.staleMs);
     const server = await startDnsServer({
-      ...{ at, label, clock },
+      at,
+      label,
+      clock,
       reply: (query, transport) => replyTo(query, zone, transport),
       onReply: (each) => metrics.count(each),
     });

@@ -6,7 +6,6 @@ import type { SignalRelay } from '../terminal/signal-relay.js';
 import { type Child, ChildStartError, closeFiles, startChild } from './child.js';
 import { lookUpCommand } from './command-lookup.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
-import type { Held } from './held.js';
 import { type SuperviseOptions, supervise, type WorkEnd } from './supervisor.js';
 
 /** A command and its arguments. */
@@ -41,8 +40,7 @@ export interface SupervisedCommandOptions {
 }
 
 /** One run of the command. */
-interface SupervisedRun extends Pick<SuperviseOptions, 'beforeStop' | 'onRetire' | 'restart'> {
-  readonly held: Held;
+interface SupervisedRun extends Pick<SuperviseOptions, 'lease' | 'beforeStop' | 'onRetire' | 'restart'> {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
   /** The command has been started. */
@@ -61,7 +59,7 @@ export class SupervisedCommand {
   }
 
   /** Runs the command once: see `supervise`. */
-  async run({ held, env, log, onStart, ...policy }: SupervisedRun): Promise<WorkEnd> {
+  async run({ env, log, onStart, ...run }: SupervisedRun): Promise<WorkEnd> {
     const { command, files, io, signals } = this.options;
     const guarded = canGuard(io.env.PATH);
     if (guarded) this.#guard = startGuard({ clock: io.clock, path: io.env.PATH });
@@ -74,8 +72,7 @@ export class SupervisedCommand {
     closeFiles(files);
     try {
       return await supervise({
-        ...policy,
-        lease: held,
+        ...run,
         clock: io.clock,
         log,
         guard: this.#guard,
