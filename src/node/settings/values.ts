@@ -87,6 +87,9 @@ export function duration({
   };
 }
 
+/** A time of up to a day. */
+export const upToOneDay = duration({ max: 86_400_000 });
+
 export function integer(min: number, max: number): SettingKind<number> {
   return {
     argument: 'n',
@@ -146,6 +149,9 @@ export function parsed<T>(argument: string, parse: (text: string, label: string)
 }
 
 /** @throws {ConfigError} when the text can be no path of a file */
-export function checkPath(given: string, label: string): void {
+function checkPath(given: string, label: string): void {
   if (given === '' || given.includes('\0')) throw new ConfigError(label, given, 'the path of a file');
 }
+
+/** The path of a file. */
+export const filePath = checked('path', checkPath);

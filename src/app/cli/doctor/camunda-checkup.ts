@@ -55,7 +55,12 @@ export async function examineCamunda(
     ),
     clockFinding({ min, max }),
     ...clusterFindings(status),
-    ...expired.filter((was) => isRenewal(was, later[was.id])).map(renewedFinding),
+    ...expired
+      .filter(({ id, taskId, version, timestamp }) => {
+        const now = later[id];
+        return now?.taskId === taskId && now?.version === version && now.timestamp !== timestamp;
+      })
+      .map(renewedFinding),
     ...(camunda?.restores ?? []).map((restore) =>
       finding(
         'restore',
@@ -66,10 +71,6 @@ export async function examineCamunda(
     ),
   ];
   return { findings, status };
-}
-
-function isRenewal(was: NodeStatus, now: NodeStatus | undefined): boolean {
-  return now?.taskId === was.taskId && now?.version === was.version && now.timestamp !== was.timestamp;
 }
 
 function renewedFinding({ id, taskId }: NodeStatus): Finding {

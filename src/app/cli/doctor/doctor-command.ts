@@ -155,7 +155,10 @@ export function showDiagnosis(result: Diagnosis, { json }: Call['options'], io: 
     const verdict = warnings === 0 ? 'All is well.' : `No faults, ${pluralize(warnings, 'warning')}.`;
     const lines = parts.flatMap(({ title, findings }) => [
       printable(title),
-      ...findings.map((each) => findingLine(each, io)),
+      ...findings.map(({ title, status, detail }) => {
+        const label = paintFor(io.screen())(...LABELS[status]);
+        return `  ${label}  ${title}${detail === '' ? '' : `: ${printable(detail)}`}`;
+      }),
     ]);
     sayLines(io, ok ? [...lines, verdict] : lines);
   }
@@ -175,8 +178,3 @@ const LABELS: Readonly<Record<Finding['status'], readonly [text: string, color: 
   warning: ['warn ', 'yellow'],
   fault: ['FAULT', 'red'],
 };
-
-function findingLine({ title, status, detail }: Finding, io: Io): string {
-  const label = paintFor(io.screen())(...LABELS[status]);
-  return `  ${label}  ${title}${detail === '' ? '' : `: ${printable(detail)}`}`;
-}

@@ -1,9 +1,10 @@
+import { closeSync } from 'node:fs';
 import { explain } from '../../../core/base/errors.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import type { SignalRelay } from '../terminal/signal-relay.js';
-import { type Child, ChildStartError, closeFiles, startChild } from './child.js';
+import { type Child, ChildStartError, startChild } from './child.js';
 import { lookUpCommand } from './command-lookup.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
 import { type SuperviseOptions, supervise, type WorkEnd } from './supervisor.js';
@@ -69,7 +70,7 @@ export class SupervisedCommand {
       );
     // The guard has them now, and with them a lock that the starter of this process holds until the work has
     // ended.
-    closeFiles(files);
+    for (const file of files) closeSync(file);
     try {
       return await supervise({
         ...run,

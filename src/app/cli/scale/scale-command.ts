@@ -6,7 +6,7 @@ import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { nothingAt, refuseLock } from '../../../core/store/lock-url.js';
 import { environmentName, readSettings, type ZooKeeperSettings } from '../../../node/settings/settings.js';
-import { duration, parseInteger } from '../../../node/settings/values.js';
+import { parseInteger, upToOneDay } from '../../../node/settings/values.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { complain, say, sayJson } from '../kit/answer.js';
@@ -38,7 +38,6 @@ type CheckStatic = (ids: readonly [from: number, to: number], signal: AbortSigna
 
 /** What the complaints about the number call it. */
 const SIZE = 'number of node ids';
-const TIMEOUT = duration({ max: 86_400_000 });
 /** The minimum time between two lines of progress, in milliseconds. */
 const LINE_EVERY_MS = 2_000;
 
@@ -67,8 +66,8 @@ export function scaleTarget(
 ): ScaleTarget {
   return {
     size: parseInteger(size, SIZE, 1, MAX_NODE_IDS),
-    waitTimeoutMs: TIMEOUT.parse(waitTimeout, '--wait-timeout'),
-    drainTimeoutMs: TIMEOUT.parse(drainTimeout, '--drain-timeout'),
+    waitTimeoutMs: upToOneDay.parse(waitTimeout, '--wait-timeout'),
+    drainTimeoutMs: upToOneDay.parse(drainTimeout, '--drain-timeout'),
     json,
   };
 }
