@@ -90,7 +90,7 @@ export const LEASE_SETTINGS = {
   'settings-interval': {
     kind: duration({
       min: 1,
-      minWhy: 'leave it out to look beside each renewal',
+      minWhy: 'leave it out to look at each renewal',
       max: 3_600_000,
       maxWhy: 'so long a holder would not know that its node id is to go',
     }),

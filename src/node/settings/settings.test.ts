@@ -205,7 +205,7 @@ describe('settings', () => {
     ],
     [
       { 'settings-interval': '0s' },
-      '--settings-interval: expected more than 0s (leave it out to look beside each renewal), got "0s"',
+      '--settings-interval: expected more than 0s (leave it out to look at each renewal), got "0s"',
     ],
     [
       { 'settings-interval': '61m' },

@@ -39,14 +39,14 @@ interface InitOptions {
 
 /** How many damaged node ids are named; the others are counted. */
 const NAMED = 100;
-const MAX_VERSION = 999_999_999_999_999;
 
 /** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. */
 export function initCommand(call: Call<InitOptions>): Promise<number> {
   const { options, settings, io } = call;
   const { repair: repairs = false, aboveVersion: text } = options;
   if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
-  const aboveVersion = text === undefined ? undefined : parseInteger(text, '--above-version', 0, MAX_VERSION);
+  const aboveVersion =
+    text === undefined ? undefined : parseInteger(text, '--above-version', 0, 999_999_999_999_999);
   const allocated = onAllocated(call);
   if (allocated) return makeFirstGroup(allocated);
   if (!repairs) refuseLock(settings.store.url);
@@ -102,11 +102,10 @@ export async function initialize(
   if (!json) for (const line of outcome(store, report)) say(io, line);
   // Objects that were all created by this very call are known to be sound.
   const damage = report.created.length === size ? [] : await damageIn(session, report, io);
-  const { clusterCreated: created } = report;
   if (json)
     sayJson(io, {
       store,
-      created,
+      created: report.clusterCreated,
       nodes: size,
       durationMs,
       graceMs,

@@ -147,30 +147,20 @@ class CommandWorkload implements Workload {
     { lease: { id, version, taskId, previous }, dataDir, dataRestored, url }: WorkloadNode,
     variables: Variables | undefined,
   ): Record<string, string | undefined> {
-    const own = {
+    const templates = this.options.env.map(
+      ({ name, value }) => [name, value({ id, version, taskId, url })] as const,
+    );
+    return {
+      ...this.options.io.env,
+      ...Object.fromEntries([...(variables ?? []), ...templates]),
       NODE_ID: String(id),
       NODE_ID_VERSION: String(version),
       NODELEASE_TASK_ID: taskId,
       NODE_PREVIOUS: previous,
-    };
-    const templates = this.options.env.map(
-      ({ name, value }) => [name, value({ id, version, taskId, url })] as const,
-    );
-    // An inherited one is of another node id.
-    const data = dataDir !== undefined && {
-      NODE_DATA_DIR: dataDir,
-      NODE_DATA_RESTORED: String(dataRestored),
-    };
-    const http = {
+      // An inherited one is of another node id.
+      ...(dataDir !== undefined && { NODE_DATA_DIR: dataDir, NODE_DATA_RESTORED: String(dataRestored) }),
       NODELEASE_URL: url,
       ...(url !== undefined && { NODELEASE_HTTP: undefined, NODELEASE_SHARDS: undefined }),
-    };
-    return {
-      ...this.options.io.env,
-      ...Object.fromEntries([...(variables ?? []), ...templates]),
-      ...own,
-      ...data,
-      ...http,
     };
   }
 }

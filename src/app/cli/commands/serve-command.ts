@@ -123,7 +123,7 @@ class Sidecar implements Workload {
     const forgetRetirement = onRetirement(lease, () => {
       if (onRetire === 'stop') return retired.abort(lease.retiring.reason);
       log.info(
-        'the node id is being retired: it gets no new work, and stays held until its users have ended and this process is told to end',
+        'the node id is being retired: it gets no new work, and stays held until its users have ended and this process is asked to end',
       );
     });
     const end = await Promise.race([

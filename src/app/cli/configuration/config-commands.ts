@@ -82,7 +82,8 @@ export function history(call: ConfigCall): Promise<number> {
 
 /** `nodelease config diff REV [REV]`: what was published between two revisions, or since one. */
 export function diff(call: ConfigCall, from = '', to?: string): Promise<number> {
-  const [first, last] = [wholeNumber(from, 'REV'), to === undefined ? undefined : wholeNumber(to, 'REV')];
+  const first = wholeNumber(from, 'REV');
+  const last = to === undefined ? undefined : wholeNumber(to, 'REV');
   return onConfig(call, async ({ publisher, signal }) => {
     const changes = await publisher.diff(first, last, signal);
     return answer(call, {

@@ -28,8 +28,6 @@ const STOP_TIMEOUT_MS = 5_000;
 const KEPT_LOG = 4_000;
 type DemoCall = Call<{ readonly once?: boolean }>;
 
-const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
-
 /**
  * `nodelease demo`: a fleet of real processes on the embedded store, in a temporary folder that is removed
  * at the end. It needs no settings, and ignores them. A browser can show its console. Every process that it
@@ -68,7 +66,12 @@ async function play(
   const session = () => new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
   const cluster = new ClusterFollower({ clock, random, session: session() });
   const start = (listen: ListenAddress) =>
-    startNodeServer({ listen, clock, cluster: async () => cluster, labels: LABELS });
+    startNodeServer({
+      listen,
+      clock,
+      cluster: async () => cluster,
+      labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
+    });
   const server = await start(at ?? DEFAULT_LISTEN_ADDRESS).catch((error) => {
     if (at !== undefined || !(error instanceof ConfigError)) throw error;
     // The usual port is taken: any other one will do.

@@ -72,8 +72,12 @@ export class DemoStory {
     const isPast = (at: number) => () => clock.monotonic() >= at;
     const allHeld = () => this.#nodes.length === NODES && this.#nodes.every(({ state }) => state === 'held');
     for (;;) {
-      const acquiring = () => 'The tasks acquire their node ids …';
-      await this.#watch(allHeld, acquiring, signal, 'not all node ids are held');
+      await this.#watch(
+        allHeld,
+        () => 'The tasks acquire their node ids …',
+        signal,
+        'not all node ids are held',
+      );
       const killAt = clock.monotonic() + (once ? CALM_MS.once : CALM_MS.endless);
       const left = () => Math.ceil(Math.max(0, killAt - clock.monotonic()) / 1_000);
       const killing = () => `${this.#nextToKill?.taskId ?? 'A task'} will be killed in ${left()} s`;
@@ -81,8 +85,12 @@ export class DemoStory {
       const id = this.#killNext();
       if (id === undefined) continue;
       const takeOver = () => `Node id ${id} is taken over when its lease and the grace period are over …`;
-      const isOver = () => this.#accident === undefined;
-      await this.#watch(isOver, takeOver, signal, `no task has taken over node id ${id}`);
+      await this.#watch(
+        () => this.#accident === undefined,
+        takeOver,
+        signal,
+        `no task has taken over node id ${id}`,
+      );
       if (once) return this.#watch(isPast(clock.monotonic() + SHOW_MS), () => '', signal);
     }
   }

@@ -74,8 +74,7 @@ export async function examineCamunda(
 }
 
 function renewedFinding({ id, taskId }: NodeStatus): Finding {
-  const why = 'the clock of its host is behind by most of the lease duration, or more';
-  const detail = `node id ${id}: ${taskId} renews its lease after it has expired, so that another task may take it meanwhile: ${why}`;
+  const detail = `node id ${id}: ${taskId} renews its lease after it has expired, so that another task may take it meanwhile: the clock of its host is behind by most of the lease duration, or more`;
   return finding('renewed-late', 'fault', detail, 'renewals');
 }
 
@@ -93,7 +92,7 @@ function clusterFindings(status: ClusterCheckup): Finding[] {
     found(
       'marker',
       'warning',
-      `${CAMUNDA_MARKER} is missing: the next broker that starts creates the node ids anew that are absent`,
+      `${CAMUNDA_MARKER} is missing: the next broker that starts creates the node ids again that are absent`,
     );
   if (present.length === 0 && cluster.bootstrapped) {
     const harm = `${CAMUNDA_MARKER} says that all node ids have been created, so that no broker creates one, and none can start`;

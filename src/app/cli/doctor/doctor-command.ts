@@ -53,16 +53,14 @@ export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
       const races = session.store.remote ? THOROUGH : {};
       const lookAtZooKeeper =
         zookeeper && (() => examineZooKeeper({ ...io, settings: zookeeper, allocates: false, signal }));
-      const how = { ...io, ...races, signal, terms: settings, accept: options.accept };
+      const how = { ...io, ...races, ...options, signal, terms: settings };
       return showDiagnosis(await examine(session, how, lookAtZooKeeper), options, io);
     }),
   );
 }
 
 /** How a store is examined. */
-interface ExamineOptions extends ProbeOptions {
-  /** See {@link DoctorOptions}. */
-  readonly accept?: boolean | undefined;
+interface ExamineOptions extends ProbeOptions, DoctorOptions {
   readonly terms?: CostTerms | undefined;
 }
 

@@ -20,8 +20,7 @@ import { onRetirement } from './held.js';
 import type { WorkEnd } from './supervisor.js';
 
 /** What a workload gets. */
-export interface WorkloadNode {
-  readonly lease: HeldNode['lease'];
+export interface WorkloadNode extends Pick<HeldNode, 'lease' | 'dataDir' | 'dataRestored'> {
   /** Names the task in every line. */
   readonly log: Logger;
   /**
@@ -31,10 +30,6 @@ export interface WorkloadNode {
   readonly routing: RoutingEntries | undefined;
   /** The session with ZooKeeper, which ends with the node id; undefined where there is none. */
   readonly zookeeper: ZooKeeper | undefined;
-  /** The path of the data directory; undefined where there is none. */
-  readonly dataDir: string | undefined;
-  /** Whether that directory was made from an older version. */
-  readonly dataRestored: boolean | undefined;
   /** The URL by which programs on this host reach the HTTP server; undefined where there is none. */
   readonly url: string | undefined;
   /** Has to know whether work on shards may be under way; undefined without `--shards`. */

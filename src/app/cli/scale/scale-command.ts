@@ -150,7 +150,7 @@ function staticCheck(session: StoreSession, settings: ZooKeeperSettings, io: Io)
       );
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || signal.aborted) throw error;
-      const what = `whether a node id from ${ids[0]} on is in use as a fixed one cannot be told, and nothing was changed`;
+      const what = `whether a node id from ${ids[0]} on is in use as a fixed one is unknown, and nothing was changed`;
       throw new StoreUnusableError(what, { cause: error });
     } finally {
       await zookeeper.close();
@@ -183,7 +183,7 @@ function line(event: ScaleEvent): string {
       return `waiting for ${pluralize(holders.length, 'holder')} to make unique ids with ${idWidth} bits for the node id: ${who}`;
     }
     case 'shrunk':
-      return `the cluster has ${pluralize(event.to, 'node id')} from now on, and had ${event.from}: a holder of another one is told at its next renewal`;
+      return `the cluster has ${pluralize(event.to, 'node id')} from now on, and had ${event.from}: a holder of another one learns of it at its next renewal`;
     case 'retired':
       return `${event.retired} of ${pluralize(event.total, 'lease object')} retired`;
     case 'draining': {
