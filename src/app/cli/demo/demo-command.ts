@@ -42,11 +42,12 @@ export async function demoCommand(call: DemoCall): Promise<number> {
   const directory = mkdtempSync(join(tmpdir(), 'nodelease-demo-'));
   const store = new FileLeaseStore({ directory, clock, random });
   try {
-    const cleanUp = async () => {
-      await store.close();
-      rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
-    };
-    await interruptible(io, (signal) => play(call, store, signal).finally(cleanUp));
+    await interruptible(io, (signal) =>
+      play(call, store, signal).finally(async () => {
+        await store.close();
+        rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+      }),
+    );
     return ExitCode.ok;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
