@@ -3,7 +3,7 @@ import { splitList } from '../../core/base/plain-text.js';
 import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
 import { rootOf } from '../../zookeeper/configuration/layout.js';
 import type { Setting } from './setting.js';
-import { checked, checkPath, choice, duration, onOff, parsed } from './values.js';
+import { checked, choice, filePath, onOff, parsed, upToOneDay } from './values.js';
 
 /** The settings of a command's configuration in ZooKeeper. */
 export const CONFIG_SETTINGS = {
@@ -21,7 +21,7 @@ export const CONFIG_SETTINGS = {
       'what happens when it changes: the command is started again, gets a signal, or nothing but a line in the log',
   },
   'config-spread': {
-    kind: duration({ max: 86_400_000 }),
+    kind: upToOneDay,
     default: '10s',
     needs: 'config',
     sentence: 'over how long the nodes spread that, each by its node id',
@@ -33,7 +33,7 @@ export const CONFIG_SETTINGS = {
       'restart one node after the other instead, the next one when the one before has passed its check',
   },
   'config-snapshot': {
-    kind: checked('path', checkPath),
+    kind: filePath,
     default: 'none',
     needs: 'config',
     sentence:

@@ -1,7 +1,7 @@
 import { ConfigError } from '../../core/base/errors.js';
 import { parseListenAddress } from './listen-address.js';
 import type { Setting } from './setting.js';
-import { duration, parsed, type SettingKind } from './values.js';
+import { duration, parsed, type SettingKind, upToOneDay } from './values.js';
 
 /** The settings of the names that are answered by DNS. */
 export const DNS_SETTINGS = {
@@ -27,7 +27,7 @@ export const DNS_SETTINGS = {
     sentence: 'how long others may keep it that a name or a record does not exist, in whole seconds',
   },
   'dns-stale': {
-    kind: duration({ max: 86_400_000 }),
+    kind: upToOneDay,
     default: '10m',
     sentence:
       'how long to answer from what was read last while ZooKeeper or the store is away; then SERVFAIL',

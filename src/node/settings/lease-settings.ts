@@ -5,7 +5,7 @@ import { DEFAULT_STORE } from '../../core/store/default-store.js';
 import { parseEtcdAuth } from '../../core/store/etcd/etcd-access.js';
 import { checkStore, parseStoreUrl, STORES } from '../../core/store/store-url.js';
 import type { Setting } from './setting.js';
-import { checked, choice, duration, integer, parsed, text } from './values.js';
+import { checked, choice, duration, integer, parsed, text, upToOneDay } from './values.js';
 
 /** The settings of leases. */
 export const LEASE_SETTINGS = {
@@ -79,7 +79,7 @@ export const LEASE_SETTINGS = {
     sentence: 'the node id that is tried before all others where it is free',
   },
   'sticky-wait': {
-    kind: duration({ max: 86_400_000 }),
+    kind: upToOneDay,
     default: '0s',
     option: 'stickyWaitMs',
     needs: 'sticky',
@@ -90,7 +90,7 @@ export const LEASE_SETTINGS = {
   'settings-interval': {
     kind: duration({
       min: 1,
-      minWhy: 'leave it out to look beside each renewal',
+      minWhy: 'leave it out to look at each renewal',
       max: 3_600_000,
       maxWhy: 'so long a holder would not know that its node id is to go',
     }),
@@ -115,7 +115,7 @@ export const LEASE_SETTINGS = {
       'how many shards the nodes of the cluster share, each with one owner: GET /shards, and /shards/events for a program that is to stop them one by one. The first task fixes the number',
   },
   'shard-stop-timeout': {
-    kind: duration({ max: 86_400_000 }),
+    kind: upToOneDay,
     default: '30s',
     needs: 'shards',
     storeOnly: true,

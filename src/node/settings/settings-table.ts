@@ -10,7 +10,7 @@ import { LEASE_SETTINGS, STORE_SETTINGS } from './lease-settings.js';
 import { parseListenAddress } from './listen-address.js';
 import type { Setting } from './setting.js';
 import { TLS_SETTINGS } from './tls-settings.js';
-import { checked, checkPath, choice, parsed, type SettingKind } from './values.js';
+import { choice, filePath, parsed, type SettingKind } from './values.js';
 
 const HTTP_SETTINGS = {
   http: {
@@ -19,7 +19,7 @@ const HTTP_SETTINGS = {
     sentence: 'where to answer HTTP requests: health, metrics and more; port 0 is any that is free',
   },
   'bearer-token-file': {
-    kind: checked('path', checkPath),
+    kind: filePath,
     default: 'no token is asked for',
     sentence: 'requests for more than health must send the token in this file; of use beyond loopback',
   },
@@ -95,12 +95,6 @@ export function rowOf(name: SettingName): Setting {
 
 /** Defaults of settings, as their users would write them. */
 export type SettingDefaults = { readonly [Name in SettingName]?: string };
-
-/** The default of a setting, as the table has it. */
-export function defaultOf(name: SettingName): string {
-  const { default: text = '' } = rowOf(name);
-  return text;
-}
 
 /** A row with its name. */
 export interface NamedSetting extends Setting {

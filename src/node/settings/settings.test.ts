@@ -4,7 +4,7 @@ import { ConfigError } from '../../core/base/errors.js';
 import { CLUSTER_DEFAULTS } from '../../core/lease/model/cluster-config.js';
 import { isServiceLink } from './service-links.js';
 import { readSettings } from './settings.js';
-import { defaultOf, environmentName, SETTINGS, type SettingName } from './settings-table.js';
+import { environmentName, rowOf, SETTINGS, type SettingName } from './settings-table.js';
 import { announcingProblem } from './zookeeper-settings.js';
 
 const read = (
@@ -28,7 +28,10 @@ describe('settings', () => {
   });
 
   it('have the defaults that the engine has where nothing is asked for', () => {
-    const { nodes, duration } = { nodes: defaultOf('nodes'), duration: defaultOf('duration') };
+    const { nodes, duration } = {
+      nodes: rowOf('nodes').default ?? '',
+      duration: rowOf('duration').default ?? '',
+    };
     expect(read({ nodes, duration })).toMatchObject({
       nodes: CLUSTER_DEFAULTS.nodes,
       durationMs: CLUSTER_DEFAULTS.durationMs,
@@ -202,7 +205,7 @@ describe('settings', () => {
     ],
     [
       { 'settings-interval': '0s' },
-      '--settings-interval: expected more than 0s (leave it out to look beside each renewal), got "0s"',
+      '--settings-interval: expected more than 0s (leave it out to look at each renewal), got "0s"',
     ],
     [
       { 'settings-interval': '61m' },

@@ -2,7 +2,6 @@ import { ConfigError } from '../../core/base/errors.js';
 import { checkPlain } from '../../core/base/plain-text.js';
 import { isServiceLink } from './service-links.js';
 import {
-  defaultOf,
   environmentName,
   kindOf,
   type NamedSetting,
@@ -92,7 +91,7 @@ export function readOrDefault<Name extends SettingName>(
   name: Name,
 ): SettingValue<Name> {
   const { text, label } = find(sources, name) ?? {
-    text: sources.defaults?.[name] ?? defaultOf(name),
+    text: sources.defaults?.[name] ?? rowOf(name).default ?? '',
     label: `--${name}`,
   };
   return kindOf(name).parse(text, label);

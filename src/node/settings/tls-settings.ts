@@ -1,11 +1,11 @@
 import type { Setting } from './setting.js';
-import { checked, checkPath, onOff, text } from './values.js';
+import { filePath, onOff, text } from './values.js';
 
 const OF_TLS = {
   needs: 'zookeeper-tls',
-  kind: checked('path', checkPath),
+  kind: filePath,
 } as const;
-const OF_ETCDS = { storeOnly: true, verbatim: 'option', kind: checked('path', checkPath) } as const;
+const OF_ETCDS = { storeOnly: true, verbatim: 'option', kind: filePath } as const;
 
 /** The settings of TLS to ZooKeeper and etcd. */
 export const TLS_SETTINGS = {

@@ -1,4 +1,4 @@
-import { checkArguments, whole } from '../../core/base/arguments.js';
+import { checkArguments, oneOf, whole } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
@@ -87,6 +87,9 @@ export function duration({
   };
 }
 
+/** A time of up to a day. */
+export const upToOneDay = duration({ max: 86_400_000 });
+
 export function integer(min: number, max: number): SettingKind<number> {
   return {
     argument: 'n',
@@ -108,9 +111,7 @@ export function choice<Name extends string>(...names: readonly Name[]): SettingK
       if (isOne(text)) return text;
       throw new ConfigError(label, text, few ? names.join(' or ') : `one of ${names.join(', ')}`);
     },
-    check: (value, label) => {
-      if (!isOne(value)) throw new ConfigError(label, value, names.map((name) => `'${name}'`).join(' or '));
-    },
+    check: (value, label) => checkArguments({ [label]: value }, { [label]: oneOf(...names) }),
   };
 }
 
@@ -148,6 +149,9 @@ export function parsed<T>(argument: string, parse: (text: string, label: string)
 }
 
 /** @throws {ConfigError} when the text can be no path of a file */
-export function checkPath(given: string, label: string): void {
+function checkPath(given: string, label: string): void {
   if (given === '' || given.includes('\0')) throw new ConfigError(label, given, 'the path of a file');
 }
+
+/** The path of a file. */
+export const filePath = checked('path', checkPath);

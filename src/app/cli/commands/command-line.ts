@@ -207,9 +207,9 @@ function settingsOf(
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
   for (const option of command.options) {
     const value: unknown = command.getOptionValue(option.attributeName());
-    if (option.long === undefined || own.includes(option.long)) continue;
-    if (typeof value === 'string' || Array.isArray(value)) flags[option.long.slice('--'.length)] = value;
-    else if (value === true) flags[option.long.slice('--'.length)] = 'true';
+    if (own.includes(option.long)) continue;
+    if (typeof value === 'string' || Array.isArray(value)) flags[option.name()] = value;
+    else if (value === true) flags[option.name()] = 'true';
   }
   const { settings: names, defaults } = row;
   const announces = names.includes('service');

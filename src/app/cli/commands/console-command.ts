@@ -18,8 +18,11 @@ interface ConsoleOptions {
  * browser shows it. With ZooKeeper there is a page of the services that Curator knows of, too.
  */
 export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number> {
-  const { settings, io } = call;
-  const { allowWrites } = call.options;
+  const {
+    options: { allowWrites },
+    settings,
+    io,
+  } = call;
   const {
     http: listen = DEFAULT_LISTEN_ADDRESS,
     bearerTokenFile,

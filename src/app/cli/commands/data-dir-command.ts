@@ -12,63 +12,76 @@ import {
   versionsIn,
 } from '../../../core/data-dir/versions.js';
 import { ExitCode } from '../exit-codes.js';
-import { answer, complain, type Table } from '../kit/answer.js';
+import { answer, complain } from '../kit/answer.js';
 import { type Call, reported } from '../kit/call.js';
+import type { Column } from '../terminal/table.js';
 
-/** The facts of a version, by the titles of their columns. */
+/** The facts of a version, in the order of the columns. */
 type Row = Readonly<Record<string, string | number | null>>;
 
-/** `nodelease data-dir ls ROOT`. */
-export const listDataDirs = (call: Call, root: string) => dataDirs(call, 'ls', root);
-/** `nodelease data-dir gc ROOT`. */
-export const cleanDataDirs = (call: Call, root: string) => dataDirs(call, 'gc', root);
+const COLUMNS: readonly Column[] = [
+  ['NODEID', 'right'],
+  ['VERSION', 'right'],
+  'STATE',
+  ['FROM', 'right'],
+  'MADE',
+  'RESULT',
+  'WHY',
+];
 
 /**
  * Shows every version of every node id, the newest first. `gc` removes what a task would that has just made
  * the newest valid version. It holds no lease, so it touches nothing above that
  * version: its maker may be at work. Resolves to 69 when something could not be removed.
  */
-function dataDirs(call: Call, verb: 'ls' | 'gc', root: string): Promise<number> {
-  const { io } = call;
-  const { dataRetention: retention = DEFAULT_RETENTION } = call.settings;
-  return reported(call, async () => {
-    await checkRoot(root, 'ROOT', verb === 'ls' ? 'read' : 'write');
-    const versions: Row[] = [];
-    const tree = new HeldTree(root);
-    let allRemoved = true;
-    const remove = async (path: string): Promise<string> => {
-      try {
-        await removeVersion(tree, path);
-        return 'removed';
-      } catch (error) {
-        complain(io, `${join(root, path)} could not be removed: ${explain(error)}`);
-        allRemoved = false;
-        return 'not removed';
-      }
-    };
-    try {
-      for (const nodeId of await nodeIdsIn(root)) {
-        const nodeDir = nodeDirOf(nodeId);
-        const dirs = await versionsIn(tree, nodeDir);
-        const obsolete = obsoleteOf(dirs, retention);
-        if (verb === 'gc') for (const leftover of await leftoversIn(tree, nodeDir)) await remove(leftover);
-        for (const dir of dirs) {
-          const goes = obsolete.includes(dir);
-          const result = !goes ? 'kept' : verb === 'ls' ? 'obsolete' : await remove(dir.path);
-          versions.push({ nodeId, ...factsOf(dir), result, why: why(dir, goes, retention) });
+const dataDirs =
+  (verb: 'ls' | 'gc') =>
+  (call: Call, root: string): Promise<number> => {
+    const { io } = call;
+    const { dataRetention: retention = DEFAULT_RETENTION } = call.settings;
+    return reported(call, async () => {
+      await checkRoot(root, 'ROOT', verb === 'ls' ? 'read' : 'write');
+      const versions: Row[] = [];
+      const tree = new HeldTree(root);
+      let allRemoved = true;
+      const remove = async (path: string): Promise<string> => {
+        try {
+          await removeVersion(tree, path);
+          return 'removed';
+        } catch (error) {
+          complain(io, `${join(root, path)} could not be removed: ${explain(error)}`);
+          allRemoved = false;
+          return 'not removed';
         }
+      };
+      try {
+        for (const nodeId of await nodeIdsIn(root)) {
+          const nodeDir = nodeDirOf(nodeId);
+          const dirs = await versionsIn(tree, nodeDir);
+          const obsolete = obsoleteOf(dirs, retention);
+          if (verb === 'gc') for (const leftover of await leftoversIn(tree, nodeDir)) await remove(leftover);
+          for (const dir of dirs) {
+            const goes = obsolete.includes(dir);
+            const result = !goes ? 'kept' : verb === 'ls' ? 'obsolete' : await remove(dir.path);
+            versions.push({ nodeId, ...factsOf(dir), result, why: why(dir, goes, retention) });
+          }
+        }
+      } catch (error) {
+        throw toDataDirError(error, `${root} cannot be looked through`);
       }
-    } catch (error) {
-      throw toDataDirError(error, `${root} cannot be looked through`);
-    }
-    answer(call, {
-      report: { root, retention, versions },
-      empty: versions.length === 0 ? 'no data directories' : undefined,
-      tables: [tableOf(versions)],
+      answer(call, {
+        report: { root, retention, versions },
+        empty: versions.length === 0 ? 'no data directories' : undefined,
+        tables: [[COLUMNS, versions.map((row) => Object.values(row).map((fact) => String(fact ?? '')))]],
+      });
+      return allRemoved ? ExitCode.ok : ExitCode.storeUnusable;
     });
-    return allRemoved ? ExitCode.ok : ExitCode.storeUnusable;
-  });
-}
+  };
+
+/** `nodelease data-dir ls ROOT`. */
+export const listDataDirs = dataDirs('ls');
+/** `nodelease data-dir gc ROOT`. */
+export const cleanDataDirs = dataDirs('gc');
 
 function why(dir: VersionDir, goes: boolean, retention: number): string {
   if (dir.state === 'foreign') return dir.problem;
@@ -85,13 +98,4 @@ function factsOf(dir: VersionDir): Row {
     from: marker?.initializedFrom ?? null,
     made: marker ? new Date(marker.initializedAt).toISOString() : null,
   };
-}
-
-function tableOf(rows: readonly Row[]): Table {
-  const titles = Object.keys(rows[0] ?? {});
-  const isNumber = (title: string) => rows.some((row) => typeof row[title] === 'number');
-  return [
-    titles.map((title) => (isNumber(title) ? [title.toUpperCase(), 'right'] : title.toUpperCase())),
-    rows.map((row) => titles.map((title) => String(row[title] ?? ''))),
-  ];
 }

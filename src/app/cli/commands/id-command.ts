@@ -26,7 +26,6 @@ interface IdOptions {
   readonly logLevel?: string;
 }
 
-const MAX_COUNT = 1_000_000_000;
 const FORMATS: readonly string[] = ['decimal', 'base32', 'hex'] satisfies IdFormat[];
 /** How many ids are written at once: enough for speed, few enough for memory. */
 const CHUNK = 4_096;
@@ -66,7 +65,7 @@ export async function idCommand({ options, settings, io }: Call<IdOptions>): Pro
  */
 export function readIdOptions(options: Call<IdOptions>['options'], env: Io['env']) {
   const { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel, json } = options;
-  const ids = parseInteger(count, '-n', 1, MAX_COUNT);
+  const ids = parseInteger(count, '-n', 1, 1_000_000_000);
   if (!FORMATS.includes(format)) throw new ConfigError('--format', format, 'decimal, base32 or hex');
   const name = environmentName('node-id');
   // Two calls with the same fixed id would make the same ids, and so would the program that has it.

@@ -14,7 +14,6 @@ import type { Settings } from '../../../node/settings/settings.js';
 import { parseInteger } from '../../../node/settings/values.js';
 import { repairShards } from '../../../node/shards/repair-shards.js';
 import { SHARDS_KEY } from '../../../node/shards/shard-map.js';
-import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { groupPath } from '../../../zookeeper/discovery/tree-paths.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { answer, complain, say, sayJson } from '../kit/answer.js';
@@ -40,17 +39,16 @@ interface InitOptions {
 
 /** How many damaged node ids are named; the others are counted. */
 const NAMED = 100;
-const MAX_VERSION = 999_999_999_999_999;
 
 /** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. */
 export function initCommand(call: Call<InitOptions>): Promise<number> {
   const { options, settings, io } = call;
   const { repair: repairs = false, aboveVersion: text } = options;
   if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
-  const aboveVersion = text === undefined ? undefined : parseInteger(text, '--above-version', 0, MAX_VERSION);
+  const aboveVersion =
+    text === undefined ? undefined : parseInteger(text, '--above-version', 0, 999_999_999_999_999);
   const allocated = onAllocated(call);
-  if (allocated)
-    return onZooKeeper(allocated, (zookeeper, signal) => makeFirstGroup(zookeeper, allocated, signal));
+  if (allocated) return makeFirstGroup(allocated);
   if (!repairs) refuseLock(settings.store.url);
   return onStore(call, (session) =>
     repairs ? repair(session, aboveVersion, io, options) : initialize(session, settings, io, options),
@@ -62,19 +60,17 @@ export function initCommand(call: Call<InitOptions>): Promise<number> {
  * so.
  * @throws {ZooKeeperError}
  */
-async function makeFirstGroup(
-  zookeeper: ZooKeeper,
-  call: ZooKeeperCall,
-  signal: AbortSignal,
-): Promise<number> {
+function makeFirstGroup(call: ZooKeeperCall): Promise<number> {
   const { text: where } = call.settings.zookeeper.connect;
   const path = groupPath(0);
-  const created = (await zookeeper.children(path, { signal })) === undefined;
-  if (created) await zookeeper.ensurePath(path, { signal });
-  const line = created
-    ? `made ${path} at ${where}: the first group of node ids`
-    : `${path} is there already at ${where}: nothing to do`;
-  return answer(call, { report: { zookeeper: where, path, created }, lines: [line] });
+  return onZooKeeper(call, async (zookeeper, signal) => {
+    const created = (await zookeeper.children(path, { signal })) === undefined;
+    if (created) await zookeeper.ensurePath(path, { signal });
+    const line = created
+      ? `made ${path} at ${where}: the first group of node ids`
+      : `${path} is there already at ${where}: nothing to do`;
+    return answer(call, { report: { zookeeper: where, path, created }, lines: [line] });
+  });
 }
 
 /**
@@ -106,10 +102,13 @@ export async function initialize(
   if (!json) for (const line of outcome(store, report)) say(io, line);
   // Objects that were all created by this very call are known to be sound.
   const damage = report.created.length === size ? [] : await damageIn(session, report, io);
-  const { clusterCreated: created } = report;
   if (json)
     sayJson(io, {
-      ...{ store, created, nodes: size, durationMs, graceMs },
+      store,
+      created: report.clusterCreated,
+      nodes: size,
+      durationMs,
+      graceMs,
       written: report.created.length,
       damaged: damage.map(({ id, problem }) => ({ id, problem })),
     });

@@ -34,7 +34,7 @@ describe('nodelease release --force', () => {
       taskId: 'holder',
     });
     session.requests = 0;
-    expect(await releaseId(session, 0, io)).toBe(0);
+    expect(await releaseId(session, 0, { options: {}, io })).toBe(0);
     // The settings, the lease, and the tombstone in its place.
     expect(session.requests).toBe(3);
     expect(io.answer()).toBe(
@@ -49,10 +49,10 @@ describe('nodelease release --force', () => {
     const { clock, session, io } = await scene();
     const random = seededRandom(1);
     const lease = await acquireLease({ store: session.store, clock, random, taskId: 'holder' });
-    expect(await releaseId(session, 0, io, { json: true })).toBe(0);
-    expect(await releaseId(session, 2, io, { json: true })).toBe(0);
+    expect(await releaseId(session, 0, { options: { json: true }, io })).toBe(0);
+    expect(await releaseId(session, 2, { options: { json: true }, io })).toBe(0);
     const nowhere = new StoreSession(new MemoryLeaseStore({ clock }), clock, 1_000);
-    expect(await releaseId(nowhere, 2, io, { json: true })).toBe(0);
+    expect(await releaseId(nowhere, 2, { options: { json: true }, io })).toBe(0);
     const none = { store: 'memory:', id: 2, evicted: false, taskId: null, version: null, freeInMs: null };
     expect(
       io
@@ -94,7 +94,7 @@ describe('nodelease release --force', () => {
     await clock.advance(1_000);
     scaling.abort('enough');
     await stopped;
-    expect(await releaseId(session, 2, io)).toBe(0);
+    expect(await releaseId(session, 2, { options: {}, io })).toBe(0);
     expect(io.answer()).toMatch(
       /\nthe task stops at its next renewal, no task may take the id: the cluster has it no more\n$/,
     );
@@ -106,7 +106,7 @@ describe('nodelease release --force', () => {
   it('says that an id is not held, which is no failure, and changes nothing', async () => {
     const { bucket, session, io } = await scene();
     const before = bucket.list();
-    expect(await releaseId(session, 2, io)).toBe(0);
+    expect(await releaseId(session, 2, { options: {}, io })).toBe(0);
     expect(io.answer()).toBe('node id 2 is not held: it is vacant, nothing was changed\n');
     expect(bucket.list()).toEqual(before);
   });
@@ -128,7 +128,10 @@ describe('nodelease release --force', () => {
       },
       bucket,
     );
-    const released = releaseId(new StoreSession(busy, clock, 1_000), 0, io, { json: true });
+    const released = releaseId(new StoreSession(busy, clock, 1_000), 0, {
+      options: { json: true },
+      io,
+    });
     await clock.advance(20_000);
     expect(await released).toBe(0);
     expect(JSON.parse(io.answer())).toMatchObject({ evicted: true, taskId: 'holder', version: 2 });
@@ -137,17 +140,17 @@ describe('nodelease release --force', () => {
   it('says so where there is no cluster, or no lease object', async () => {
     const { bucket, session, io, clock } = await scene();
     bucket.remove('2.json');
-    expect(await releaseId(session, 2, io)).toBe(0);
+    expect(await releaseId(session, 2, { options: {}, io })).toBe(0);
     expect(io.answer()).toMatch(/not held.*init --repair/);
     const nowhere = new StoreSession(new MemoryLeaseStore({ clock }), clock, 1_000);
-    expect(await releaseId(nowhere, 2, io)).toBe(0);
+    expect(await releaseId(nowhere, 2, { options: {}, io })).toBe(0);
     expect(io.answer()).toMatch(/there is no cluster at memory:: node id 2 is not held\n$/);
   });
 
   it('names a damaged lease object, leaves it as it is, and fails', async () => {
     const { bucket, session, io } = await scene();
     bucket.replace('1.json', 'garbage', {}, bucket.read('1.json')?.etag ?? '');
-    expect(await releaseId(session, 1, io)).toBe(69);
+    expect(await releaseId(session, 1, { options: {}, io })).toBe(69);
     expect(io.complaints()).toMatch(
       /^nodelease: node id 1: lease object is not JSON: "garbage": left as it is .*\n$/,
     );
@@ -156,6 +159,8 @@ describe('nodelease release --force', () => {
 
   it('refuses ids that do not exist', async () => {
     const { session, io } = await scene();
-    await expect(releaseId(session, 3, io)).rejects.toThrow('node id: expected a node id from 0 to 2, got 3');
+    await expect(releaseId(session, 3, { options: {}, io })).rejects.toThrow(
+      'node id: expected a node id from 0 to 2, got 3',
+    );
   });
 });

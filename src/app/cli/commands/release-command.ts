@@ -6,28 +6,25 @@ import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway, whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { parseInteger } from '../../../node/settings/values.js';
-import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { evictAllocated } from '../../../zookeeper/discovery/allocation/evict-allocated.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { type Asker, answer, complain } from '../kit/answer.js';
-import { type Call, onAllocated, onStore, onZooKeeper } from '../kit/call.js';
-import type { Io } from '../terminal/io.js';
+import { type Call, onAllocated, onStore, onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import { formatSetting } from '../terminal/text.js';
 
 /** `nodelease release ID --force`: takes a node id away from its holder. */
 export function releaseCommand(call: Call<{ force?: boolean }>, text: string): Promise<number> {
-  const { options, io } = call;
   const id = parseInteger(text, 'node id', 0, MAX_NODE_IDS - 1);
   const allocated = onAllocated(call);
-  if (!options.force) {
+  if (!call.options.force) {
     const effect = allocated
       ? "whose command is killed; others get it when the holder's session has ended"
       : 'who notices at its next renewal only; others get it when duration and grace have passed';
     const advice = 'It is not a way to stop a task: for that, send it SIGTERM. Add --force to do it';
     throw new UsageError(`release takes node id ${id} away from its holder, ${effect}. ${advice}`);
   }
-  if (allocated === undefined) return onStore(call, (session) => releaseId(session, id, io, options));
-  return onZooKeeper(allocated, (zookeeper, signal) => releaseAllocated(zookeeper, id, allocated, signal));
+  if (allocated === undefined) return onStore(call, (session) => releaseId(session, id, call));
+  return releaseAllocated(id, allocated);
 }
 
 /** The answer of `--json`. Each field is present, and null without a value. */
@@ -60,15 +57,10 @@ const show = (call: Asker, report: ReleaseReport, ...lines: readonly string[]) =
  * Takes the node id away, and says what comes of it (rule 9).
  * @throws {ConfigError} when the cluster has no such node id, {StoreUnusableError}, {StoreError}
  */
-export async function releaseId(
-  session: StoreSession,
-  id: number,
-  io: Io,
-  options: Call['options'] = {},
-): Promise<number> {
+export async function releaseId(session: StoreSession, id: number, call: Asker): Promise<number> {
+  const { io } = call;
   const { url: store } = session.store;
   const report = notEvicted(id, store);
-  const call = { options, io };
   const cluster = await whileStoreIsBusy(io)(() => readCluster(session));
   if (cluster === undefined) {
     await refuseForeign(session, (await session.list()).objects);
@@ -108,39 +100,36 @@ export async function releaseId(
  * Takes away a node id that ZooKeeper has given out, and says what comes of it.
  * @throws {ZooKeeperError} also when it may not be changed
  */
-async function releaseAllocated(
-  zookeeper: ZooKeeper,
-  id: number,
-  call: Call,
-  signal: AbortSignal,
-): Promise<number> {
+function releaseAllocated(id: number, call: ZooKeeperCall): Promise<number> {
   const { io } = call;
-  const none = notEvicted(id, null);
-  // What the servers grant to this session is taken for what they have granted to the holder's.
-  const { timeoutMs } = await zookeeper.whenConnected({ signal });
-  const eviction = await evictAllocated({ zookeeper, clock: io.clock, signal }, id);
-  if (eviction.kind === 'not-allocated') {
-    const { path, why } = eviction;
-    const foreign =
-      'is not of a task that has its node id from ZooKeeper (where it mirrors a lease in a store, release that)';
-    const reason = why === 'persistent' ? 'is persistent, and goes with the session of no task' : foreign;
-    complain(io, `node id ${id}: ${path} ${reason}: left as it is`);
-    return ExitCode.storeUnusable;
-  }
-  if (eviction.kind === 'free')
-    return show(call, none, `node id ${id} is not held: it is free, nothing was changed`);
-  const { version, taskId } = eviction;
-  const holder = `task ${taskId ?? 'that came to hold it just now'} (version ${version})`;
-  const report = { ...none, taskId: taskId ?? null, version };
-  if (eviction.kind === 'ended') {
-    const ended = `is not held any more by ${holder}, whose session has just ended`;
-    return show(call, report, `node id ${id} ${ended}: nothing was changed`);
-  }
-  const done = eviction.earlier
-    ? `node id ${id} was taken away before from ${holder}, whose session has not ended yet: nothing was changed`
-    : `node id ${id} is taken away from ${holder}`;
-  const next =
-    `the task stops at its next heartbeat, others may take the id when its session has ended: right after that, or, if the task does not answer, ` +
-    `${formatSetting(timeoutMs)} after its last sign of life (its session's time-out, taken to be that of this one)`;
-  return show(call, { ...report, evicted: !eviction.earlier, freeInMs: timeoutMs }, done, next);
+  return onZooKeeper(call, async (zookeeper, signal) => {
+    const none = notEvicted(id, null);
+    // What the servers grant to this session is taken for what they have granted to the holder's.
+    const { timeoutMs } = await zookeeper.whenConnected({ signal });
+    const eviction = await evictAllocated({ zookeeper, clock: io.clock, signal }, id);
+    if (eviction.kind === 'not-allocated') {
+      const { path, why } = eviction;
+      const foreign =
+        'is not of a task that has its node id from ZooKeeper (where it mirrors a lease in a store, release that)';
+      const reason = why === 'persistent' ? 'is persistent, and goes with the session of no task' : foreign;
+      complain(io, `node id ${id}: ${path} ${reason}: left as it is`);
+      return ExitCode.storeUnusable;
+    }
+    if (eviction.kind === 'free')
+      return show(call, none, `node id ${id} is not held: it is free, nothing was changed`);
+    const { version, taskId } = eviction;
+    const holder = `task ${taskId ?? 'that came to hold it just now'} (version ${version})`;
+    const report = { ...none, taskId: taskId ?? null, version };
+    if (eviction.kind === 'ended') {
+      const ended = `is not held any more by ${holder}, whose session has just ended`;
+      return show(call, report, `node id ${id} ${ended}: nothing was changed`);
+    }
+    const done = eviction.earlier
+      ? `node id ${id} was taken away before from ${holder}, whose session has not ended yet: nothing was changed`
+      : `node id ${id} is taken away from ${holder}`;
+    const next =
+      `the task stops at its next heartbeat, others may take the id when its session has ended: right after that, or, if the task does not answer, ` +
+      `${formatSetting(timeoutMs)} after its last sign of life (its session's time-out, taken to be that of this one)`;
+    return show(call, { ...report, evicted: !eviction.earlier, freeInMs: timeoutMs }, done, next);
+  });
 }

@@ -1,6 +1,6 @@
 import { ConfigError } from '../../../core/base/errors.js';
 import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
-import type { CommandConfigSettings, RetirePolicy, Settings } from '../../../node/settings/settings.js';
+import type { Settings } from '../../../node/settings/settings.js';
 import { type Call, logFailure } from '../kit/call.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { inheritedFiles } from '../run/child.js';
@@ -48,12 +48,10 @@ export async function runCommand(
   const log = await loggerFor(settings, io);
   try {
     const http = await httpFor(settings, io);
-    const { onRetire = 'stop', config } = settings;
     const workload = new CommandWorkload({
       command: found,
       env,
-      onRetire,
-      config,
+      settings,
       files,
       io,
       signals,
@@ -79,8 +77,7 @@ async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['htt
 
 interface CommandWorkloadOptions extends SupervisedCommandOptions {
   readonly env: readonly EnvTemplate[];
-  readonly onRetire: RetirePolicy;
-  readonly config: CommandConfigSettings | undefined;
+  readonly settings: Pick<Settings, 'onRetire' | 'config'>;
   readonly io: Io;
   readonly monitor: NodeMonitor | undefined;
 }
@@ -99,10 +96,10 @@ class CommandWorkload implements Workload {
   }
 
   async prepare(node: WorkloadNode): Promise<void> {
-    const { config: settings, io, signals } = this.options;
-    if (settings === undefined) return;
+    const { settings, io, signals } = this.options;
+    if (settings.config === undefined) return;
     const { CommandConfig } = await import('../run/command-config.js');
-    this.#config = await CommandConfig.open(settings, node, { ...io, signal: signals.interrupted });
+    this.#config = await CommandConfig.open(settings.config, node, { ...io, signal: signals.interrupted });
   }
 
   async run(node: WorkloadNode): Promise<WorkEnd> {
@@ -123,17 +120,17 @@ class CommandWorkload implements Workload {
     { variables, restart, onStart }: Partial<ConfiguredRun> = {},
   ): Promise<WorkEnd> {
     const { lease, log, routing, shards } = node;
-    const { monitor, onRetire } = this.options;
+    const { monitor, settings } = this.options;
     const beforeStop = async () => {
       monitor?.stopping(whyStopping(lease));
       await routing?.withdraw();
     };
     if (shards) shards.isWorking = true;
     const end = await this.#command.run({
-      held: lease,
+      lease,
       env: this.#environment(node, variables),
       log,
-      onRetire,
+      onRetire: settings.onRetire,
       restart,
       beforeStop: routing || monitor ? beforeStop : undefined,
       onStart: onStart ?? (() => routing?.begin()),
@@ -150,30 +147,20 @@ class CommandWorkload implements Workload {
     { lease: { id, version, taskId, previous }, dataDir, dataRestored, url }: WorkloadNode,
     variables: Variables | undefined,
   ): Record<string, string | undefined> {
-    const own = {
+    const templates = this.options.env.map(
+      ({ name, value }) => [name, value({ id, version, taskId, url })] as const,
+    );
+    return {
+      ...this.options.io.env,
+      ...Object.fromEntries([...(variables ?? []), ...templates]),
       NODE_ID: String(id),
       NODE_ID_VERSION: String(version),
       NODELEASE_TASK_ID: taskId,
       NODE_PREVIOUS: previous,
-    };
-    const templates = this.options.env.map(
-      ({ name, value }) => [name, value({ id, version, taskId, url })] as const,
-    );
-    // An inherited one is of another node id.
-    const data = dataDir !== undefined && {
-      NODE_DATA_DIR: dataDir,
-      NODE_DATA_RESTORED: String(dataRestored),
-    };
-    const http = {
+      // An inherited one is of another node id.
+      ...(dataDir !== undefined && { NODE_DATA_DIR: dataDir, NODE_DATA_RESTORED: String(dataRestored) }),
       NODELEASE_URL: url,
       ...(url !== undefined && { NODELEASE_HTTP: undefined, NODELEASE_SHARDS: undefined }),
-    };
-    return {
-      ...this.options.io.env,
-      ...Object.fromEntries([...(variables ?? []), ...templates]),
-      ...own,
-      ...data,
-      ...http,
     };
   }
 }

@@ -123,7 +123,7 @@ class Sidecar implements Workload {
     const forgetRetirement = onRetirement(lease, () => {
       if (onRetire === 'stop') return retired.abort(lease.retiring.reason);
       log.info(
-        'the node id is being retired: it gets no new work, and stays held until its users have ended and this process is told to end',
+        'the node id is being retired: it gets no new work, and stays held until its users have ended and this process is asked to end',
       );
     });
     const end = await Promise.race([
@@ -135,8 +135,12 @@ class Sidecar implements Workload {
     monitor.stopping(whyStopping(lease));
     forget?.();
     // Before anything else is given back: no program should begin with a node id that is about to go.
-    const limit = { limitMs: REMOVE_LIMIT_MS, clock: io.clock, log, what: 'removing the wait file' };
-    this.#fileGone = waitFile && withTimeout(limit, waitFile.remove());
+    this.#fileGone =
+      waitFile &&
+      withTimeout(
+        { limitMs: REMOVE_LIMIT_MS, clock: io.clock, log, what: 'removing the wait file' },
+        waitFile.remove(),
+      );
     await this.#fileGone;
     await routing?.withdraw();
     if (end instanceof Interrupted && lease.isValid()) {

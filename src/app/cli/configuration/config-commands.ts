@@ -57,7 +57,10 @@ export function history(call: ConfigCall): Promise<number> {
   return onConfig(call, async ({ publisher, signal }) => {
     const revisions = await publisher.history(signal);
     const rows = revisions.map(({ revision, at, author, message, changes }) => [
-      ...[`${revision}`, at, author, message],
+      `${revision}`,
+      at,
+      author,
+      message,
       someOf(changes.map(({ key }) => key)),
     ]);
     return answer(call, {
@@ -79,7 +82,8 @@ export function history(call: ConfigCall): Promise<number> {
 
 /** `nodelease config diff REV [REV]`: what was published between two revisions, or since one. */
 export function diff(call: ConfigCall, from = '', to?: string): Promise<number> {
-  const [first, last] = [wholeNumber(from, 'REV'), to === undefined ? undefined : wholeNumber(to, 'REV')];
+  const first = wholeNumber(from, 'REV');
+  const last = to === undefined ? undefined : wholeNumber(to, 'REV');
   return onConfig(call, async ({ publisher, signal }) => {
     const changes = await publisher.diff(first, last, signal);
     return answer(call, {
@@ -106,7 +110,9 @@ export function status(call: ConfigCall): Promise<number> {
     const { revisions = {}, nodes = [] } = report ?? {};
     const late = nodes.filter(({ behind }) => behind.length > 0);
     const rows = nodes.map(({ nodeId, revisions: own, at, behind }) => [
-      ...[`${nodeId}`, `${own[context] ?? 0}`, at],
+      `${nodeId}`,
+      `${own[context] ?? 0}`,
+      at,
       behind.join(' '),
     ]);
     return answer(call, {

@@ -69,7 +69,7 @@ export const CONFIG_COMMANDS = [
     [
       [
         '<file>',
-        'the file, - for standard input; without --format its name tells the format, which is else properties',
+        'the file, - for standard input; without --format its name shows the format, which is else properties',
       ],
     ],
     [['--replace', 'unset all other keys of the context'], FORMAT, ...PUBLISHING],

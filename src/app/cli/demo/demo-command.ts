@@ -19,15 +19,14 @@ import { complain } from '../kit/answer.js';
 import { type Call, interruptible, reportFailure } from '../kit/call.js';
 import type { Io } from '../terminal/io.js';
 import { Interrupted } from '../terminal/signal-relay.js';
-import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
+import { DemoFailure, DemoStory, type DemoTask, NODES } from './demo-story.js';
 import { DemoView } from './demo-view.js';
 
-const NODES = 3;
 /** How long a task may take to end, in milliseconds. */
 const STOP_TIMEOUT_MS = 5_000;
 /** How many characters of a task's log are kept. */
 const KEPT_LOG = 4_000;
-const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
+type DemoCall = Call<{ readonly once?: boolean }>;
 
 /**
  * `nodelease demo`: a fleet of real processes on the embedded store, in a temporary folder that is removed
@@ -37,17 +36,17 @@ const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
  *
  * @param at where the console is. @default 127.0.0.1:7070, or any free port while that is taken
  */
-export async function demoCommand({ options, settings, io }: Call<{ once?: boolean }>): Promise<number> {
+export async function demoCommand(call: DemoCall): Promise<number> {
+  const { settings, io } = call;
   const { clock, random } = io;
   const directory = mkdtempSync(join(tmpdir(), 'nodelease-demo-'));
   const store = new FileLeaseStore({ directory, clock, random });
   try {
-    const cleanUp = async () => {
-      await store.close();
-      rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
-    };
     await interruptible(io, (signal) =>
-      play(store, settings.http, options.once, io, signal).finally(cleanUp),
+      play(call, store, signal).finally(async () => {
+        await store.close();
+        rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+      }),
     );
     return ExitCode.ok;
   } catch (error) {
@@ -60,17 +59,20 @@ export async function demoCommand({ options, settings, io }: Call<{ once?: boole
 }
 
 async function play(
+  { options: { once = false }, settings: { http: at }, io }: DemoCall,
   store: FileLeaseStore,
-  at: ListenAddress | undefined,
-  once = false,
-  io: Io,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, random } = io;
   const session = () => new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
   const cluster = new ClusterFollower({ clock, random, session: session() });
   const start = (listen: ListenAddress) =>
-    startNodeServer({ listen, clock, cluster: async () => cluster, labels: LABELS });
+    startNodeServer({
+      listen,
+      clock,
+      cluster: async () => cluster,
+      labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
+    });
   const server = await start(at ?? DEFAULT_LISTEN_ADDRESS).catch((error) => {
     if (at !== undefined || !(error instanceof ConfigError)) throw error;
     // The usual port is taken: any other one will do.
@@ -81,13 +83,12 @@ async function play(
     `nodelease demo: ${NODES} tasks, ${NODES} node ids. ${ending}`,
     `Console: ${reachableUrl(server.address)}  Leases, while it runs: ${store.url}`,
   ] as const;
-  const view = new DemoView(title, clock, io);
-  const settings = ['--store', store.url, '--nodes', String(NODES), '--duration', '5s', '--grace', '1s'];
+  const view = new DemoView(title, io);
+  const settings = [`--store=${store.url}`, `--nodes=${NODES}`, '--duration=5s', '--grace=1s'];
   const story = new DemoStory({
     session: session(),
     clock,
     view,
-    nodes: NODES,
     once,
     start: (name) => startTask(name, settings, io),
   });
@@ -106,21 +107,10 @@ async function play(
  */
 function startTask(name: string, settings: readonly string[], { program, env, clock }: Io): DemoTask {
   const [file, ...args] = program;
-  const own = [
-    'run',
-    ...settings,
-    '--task-id',
-    name,
-    '--log-level',
-    'warn',
-    '--log-format',
-    'pretty',
-    '--',
-    'cat',
-  ];
+  const own = [`--task-id=${name}`, '--log-level=warn', '--log-format=pretty', '--', 'cat'];
   // Settings of the user's, such as a task id or an endpoint, would spoil the demo.
   const others = Object.entries(env).filter(([variable]) => !/^(NODELEASE_|NODE_ID)/.test(variable));
-  const child = spawn(file, [...args, ...own], {
+  const child = spawn(file, [...args, 'run', ...settings, ...own], {
     detached: true,
     stdio: ['pipe', 'ignore', 'pipe'],
     env: Object.fromEntries(others),

@@ -63,13 +63,12 @@ function scene({ once, screen, never = false }: { once: boolean; screen?: Screen
     started.set(name, task);
     return task;
   };
-  const view = new DemoView(['title', 'subtitle'], clock, io);
+  const view = new DemoView(['title', 'subtitle'], io);
   const story = new DemoStory({
     session: new StoreSession(store, clock, 1_000),
     clock,
     view,
     start,
-    nodes: 3,
     once,
   });
   return { clock, io, story, started, stopped, abort: new AbortController() };

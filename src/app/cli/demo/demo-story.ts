@@ -27,11 +27,12 @@ interface DemoStoryOptions {
   readonly view: DemoView;
   /** Starts a task of that name. */
   readonly start: (name: string) => DemoTask;
-  readonly nodes: number;
   /** Ends after one take-over. */
   readonly once: boolean;
 }
 
+/** How many tasks there are, and node ids. */
+export const NODES = 3;
 /** How often the leases are read, in milliseconds. */
 const READ_MS = 200;
 /** How long all node ids are held before a task is killed, in milliseconds. */
@@ -66,13 +67,17 @@ export class DemoStory {
    * aborts
    */
   async play(signal: AbortSignal): Promise<void> {
-    const { clock, nodes, once } = this.options;
-    for (let index = 0; index < nodes; index += 1) this.#start('started');
+    const { clock, once } = this.options;
+    for (let index = 0; index < NODES; index += 1) this.#start('started');
     const isPast = (at: number) => () => clock.monotonic() >= at;
-    const allHeld = () => this.#nodes.length === nodes && this.#nodes.every(({ state }) => state === 'held');
+    const allHeld = () => this.#nodes.length === NODES && this.#nodes.every(({ state }) => state === 'held');
     for (;;) {
-      const acquiring = () => 'The tasks acquire their node ids …';
-      await this.#watch(allHeld, acquiring, signal, 'not all node ids are held');
+      await this.#watch(
+        allHeld,
+        () => 'The tasks acquire their node ids …',
+        signal,
+        'not all node ids are held',
+      );
       const killAt = clock.monotonic() + (once ? CALM_MS.once : CALM_MS.endless);
       const left = () => Math.ceil(Math.max(0, killAt - clock.monotonic()) / 1_000);
       const killing = () => `${this.#nextToKill?.taskId ?? 'A task'} will be killed in ${left()} s`;
@@ -80,8 +85,12 @@ export class DemoStory {
       const id = this.#killNext();
       if (id === undefined) continue;
       const takeOver = () => `Node id ${id} is taken over when its lease and the grace period are over …`;
-      const isOver = () => this.#accident === undefined;
-      await this.#watch(isOver, takeOver, signal, `no task has taken over node id ${id}`);
+      await this.#watch(
+        () => this.#accident === undefined,
+        takeOver,
+        signal,
+        `no task has taken over node id ${id}`,
+      );
       if (once) return this.#watch(isPast(clock.monotonic() + SHOW_MS), () => '', signal);
     }
   }
@@ -156,7 +165,7 @@ export class DemoStory {
   }
 
   get #nextToKill(): NodeStatus | undefined {
-    return this.#nodes[(this.#killed + 1) % this.options.nodes];
+    return this.#nodes[(this.#killed + 1) % NODES];
   }
 
   /**

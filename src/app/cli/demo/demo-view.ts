@@ -1,4 +1,3 @@
-import type { Clock } from '../../../core/base/clock.js';
 import type { ClusterStatus } from '../../../core/lease/operate/inspect.js';
 import { wholeCluster } from '../../../node/monitor/listed-cluster.js';
 import { sayLines } from '../kit/answer.js';
@@ -26,16 +25,15 @@ export class DemoView {
   /** @param title two lines */
   constructor(
     private readonly title: readonly [string, string],
-    private readonly clock: Clock,
     private readonly io: Io,
   ) {
     this.#frame = new Frame(io);
-    this.#begun = clock.monotonic();
+    this.#begun = io.clock.monotonic();
     if (io.screen() === undefined) sayLines(io, title);
   }
 
   say(text: string, color?: Color): void {
-    const entry = { time: formatDuration(this.clock.monotonic() - this.#begun).padStart(6), text, color };
+    const entry = { time: formatDuration(this.io.clock.monotonic() - this.#begun).padStart(6), text, color };
     this.#entries = [...this.#entries, entry].slice(-KEPT);
     if (this.io.screen() === undefined) sayLines(this.io, [`${entry.time}  ${text}`]);
     else this.#draw();

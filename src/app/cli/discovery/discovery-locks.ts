@@ -29,9 +29,11 @@ export function listLocks(call: ZooKeeperCall, given: string): Promise<number> {
       ...contender,
       ageMs: Math.max(0, io.clock.now() - contender.since),
     });
-    const locks = (await standingsBelow(zookeeper, paths, signal)).map((lock) => {
-      return { ...lock, holders: lock.holders.map(aged), waiting: lock.waiting.map(aged) };
-    });
+    const locks = (await standingsBelow(zookeeper, paths, signal)).map((lock) => ({
+      ...lock,
+      holders: lock.holders.map(aged),
+      waiting: lock.waiting.map(aged),
+    }));
     const rows = locks.flatMap(({ path, kind, holders, waiting }) =>
       (holders.length > 0 ? holders : [undefined]).map((holder, at) => {
         const facts = holder

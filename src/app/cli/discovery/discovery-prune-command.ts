@@ -21,8 +21,8 @@ export async function pruneServices(call: ZooKeeperCall, name?: string): Promise
       const path = servicePath(basePath, each);
       const { data, stat } = (await zookeeper.read(path, { signal })) ?? {};
       if (!stat || stat.childCount > 0 || stat.owner || data?.length) continue;
-      const changed = ignoring('not-empty', 'bad-version');
-      if (await zookeeper.remove(path, stat.version, { signal }).catch(changed)) removed.push(each);
+      if (await zookeeper.remove(path, stat.version, { signal }).catch(ignoring('not-empty', 'bad-version')))
+        removed.push(each);
     }
     const count = pluralize(removed.length, 'service');
     return answer(call, {

@@ -68,7 +68,7 @@ export async function listServices(call: ZooKeeperCall, name?: string): Promise<
     }
     const where = `${basePath} of ${connect.text}`;
     const total = services.reduce((sum, { instances }) => sum + instances.length, 0);
-    const none = `Nobody is registered ${name === undefined ? '' : `as ${name} `}at ${where}.`;
+    const none = `No instance is registered ${name === undefined ? '' : `as ${name} `}at ${where}.`;
     const lines = [`${pluralize(services.length, 'service')}, ${pluralize(total, 'instance')} at ${where}`];
     if (interfaces.size > 0) lines.push(`With folders of Dubbo interfaces: ${someOf([...interfaces])}`);
     answer(call, {

@@ -21,27 +21,25 @@ const COLORS = { present: undefined, joined: 'green', changed: 'cyan', left: 'ye
  * has changed meanwhile.
  */
 export function watchDiscovery(call: ZooKeeperCall): Promise<number> {
-  return onConnecting(call, (zookeeper, signal) => watching(signal, () => follow(call, zookeeper, signal)));
-}
-
-async function follow(call: ZooKeeperCall, zookeeper: ZooKeeper, signal: AbortSignal): Promise<void> {
   const { io } = call;
-  const { description } = zookeeper;
   const show = showChanges(call);
   const onChange = (change: DiscoveryChange) =>
     show(changeReport(change), COLORS[change.kind], changeText(change));
-  await zookeeper.whenConnected({ signal });
-  const forget = followConnection(zookeeper, show);
-  const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
-  for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
-  for (const entry of entries) onChange({ kind: 'present', entry, previous: undefined });
-  const count =
-    entries.length === 0 ? 'no task announces anything' : pluralize(entries.length, 'announcement');
-  showConnection(show, 'watching', zookeeper.state, `${count} at ${description}: watching`);
-  const end = followDiscovery({ zookeeper, clock: io.clock }, entries, onChange);
-  await interruption(signal);
-  end();
-  forget();
+  const follow = async (zookeeper: ZooKeeper, signal: AbortSignal) => {
+    await zookeeper.whenConnected({ signal });
+    const forget = followConnection(zookeeper, show);
+    const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
+    for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
+    for (const entry of entries) onChange({ kind: 'present', entry, previous: undefined });
+    const count =
+      entries.length === 0 ? 'no task announces anything' : pluralize(entries.length, 'announcement');
+    showConnection(show, 'watching', zookeeper.state, `${count} at ${zookeeper.description}: watching`);
+    const end = followDiscovery({ zookeeper, clock: io.clock }, entries, onChange);
+    await interruption(signal);
+    end();
+    forget();
+  };
+  return onConnecting(call, (zookeeper, signal) => watching(signal, () => follow(zookeeper, signal)));
 }
 
 /**

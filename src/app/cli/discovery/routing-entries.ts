@@ -45,17 +45,19 @@ export class RoutingEntries {
     }
     this.#checking = new AbortController();
     const target = describeTarget(check.target);
-    const asked = {
-      ...check,
-      probe: healthProbe(check.target, clock),
-      clock,
-      onChange: (verdict: HealthVerdict) => {
-        this.#follow(verdict, target);
-        if (verdict.healthy) onHealthy();
+    void checkHealth(
+      {
+        ...check,
+        probe: healthProbe(check.target, clock),
+        clock,
+        onChange: (verdict) => {
+          this.#follow(verdict, target);
+          if (verdict.healthy) onHealthy();
+        },
+        onWaiting: (problem) => log.info(`not announced until ${target} answers: ${explain(problem)}`),
       },
-      onWaiting: (problem: unknown) => log.info(`not announced until ${target} answers: ${explain(problem)}`),
-    };
-    void checkHealth(asked, this.#checking.signal);
+      this.#checking.signal,
+    );
   }
 
   /**

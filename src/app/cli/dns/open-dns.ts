@@ -16,16 +16,17 @@ import { TreeView } from '../../dns/tree-view.js';
 import { ABSENT, type DnsView } from '../../dns/zone.js';
 import { DnsMetrics } from '../../http/dns-metrics.js';
 import { connectTo } from '../kit/call.js';
+import type { Logger } from '../log/logger.js';
 import { isVisible } from '../node-http/own-cluster-view.js';
 import type { Io } from '../terminal/io.js';
 
-export interface OpenDnsOptions {
+interface OpenDnsOptions {
   readonly listen: ListenAddress;
   /** The option that the address comes from. */
   readonly label: string;
   readonly settings: Settings;
   readonly io: Pick<Io, 'clock' | 'random'>;
-  readonly log: { readonly info: (message: string) => void; readonly warn: (message: string) => void };
+  readonly log: Pick<Logger, 'info' | 'warn'>;
   /** How to reach ZooKeeper. @default by the settings */
   readonly connect?: typeof connectTo;
 }
@@ -47,8 +48,14 @@ export interface OpenDns {
 export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
   const { listen: at, label, settings, io, log, connect = connectTo } = options;
   const { clock } = io;
-  const { dnsDomain: domain = 'nodelease', dnsTtlMs = 0, dnsNegativeTtlMs = 1_000 } = settings;
-  const { dnsStaleMs: maxStaleMs = 600_000, zookeeper: toZooKeeper, provider } = settings;
+  const {
+    dnsDomain: domain = 'nodelease',
+    dnsTtlMs = 0,
+    dnsNegativeTtlMs = 1_000,
+    dnsStaleMs: maxStaleMs = 600_000,
+    zookeeper: toZooKeeper,
+    provider,
+  } = settings;
   const opened: { close(): unknown }[] = [];
   const keep = <T extends { close(): unknown }>(each: T): T => {
     opened.push(each);
@@ -81,11 +88,18 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
         return Math.max(tree?.staleMs ?? 0, leases?.staleMs ?? 0);
       },
     };
-    const [ttl, negativeTtl] = [dnsTtlMs / 1_000, dnsNegativeTtlMs / 1_000];
-    const zone = { domain, ttl, negativeTtl, view, random: new QuickRandom(io.random) };
+    const zone = {
+      domain,
+      ttl: dnsTtlMs / 1_000,
+      negativeTtl: dnsNegativeTtlMs / 1_000,
+      view,
+      random: new QuickRandom(io.random),
+    };
     const metrics = new DnsMetrics(() => view.staleMs);
     const server = await startDnsServer({
-      ...{ at, label, clock },
+      at,
+      label,
+      clock,
       reply: (query, transport) => replyTo(query, zone, transport),
       onReply: (each) => metrics.count(each),
     });

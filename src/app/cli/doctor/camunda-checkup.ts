@@ -55,7 +55,12 @@ export async function examineCamunda(
     ),
     clockFinding({ min, max }),
     ...clusterFindings(status),
-    ...expired.filter((was) => isRenewal(was, later[was.id])).map(renewedFinding),
+    ...expired
+      .filter(({ id, taskId, version, timestamp }) => {
+        const now = later[id];
+        return now?.taskId === taskId && now?.version === version && now.timestamp !== timestamp;
+      })
+      .map(renewedFinding),
     ...(camunda?.restores ?? []).map((restore) =>
       finding(
         'restore',
@@ -68,13 +73,8 @@ export async function examineCamunda(
   return { findings, status };
 }
 
-function isRenewal(was: NodeStatus, now: NodeStatus | undefined): boolean {
-  return now?.taskId === was.taskId && now?.version === was.version && now.timestamp !== was.timestamp;
-}
-
 function renewedFinding({ id, taskId }: NodeStatus): Finding {
-  const why = 'the clock of its host is behind by most of the lease duration, or more';
-  const detail = `node id ${id}: ${taskId} renews its lease after it has expired, so that another task may take it meanwhile: ${why}`;
+  const detail = `node id ${id}: ${taskId} renews its lease after it has expired, so that another task may take it meanwhile: the clock of its host is behind by most of the lease duration, or more`;
   return finding('renewed-late', 'fault', detail, 'renewals');
 }
 
@@ -92,7 +92,7 @@ function clusterFindings(status: ClusterCheckup): Finding[] {
     found(
       'marker',
       'warning',
-      `${CAMUNDA_MARKER} is missing: the next broker that starts creates the node ids anew that are absent`,
+      `${CAMUNDA_MARKER} is missing: the next broker that starts creates the node ids again that are absent`,
     );
   if (present.length === 0 && cluster.bootstrapped) {
     const harm = `${CAMUNDA_MARKER} says that all node ids have been created, so that no broker creates one, and none can start`;

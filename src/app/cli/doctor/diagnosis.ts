@@ -33,7 +33,7 @@ const isTime = ({ min, max }: Interval) => Number.isFinite(min) && Number.isFini
 
 /** How the store's clock and this host's compare. No lease depends on that; signatures of AWS do. */
 export function clockFinding({ min, max }: Interval, signs = true): Finding {
-  if (!isTime({ min, max })) return finding('clock', 'ok', 'tells no time');
+  if (!isTime({ min, max })) return finding('clock', 'ok', 'shows no time');
   const offset = min > 0 ? min : max < 0 ? -max : 0;
   if (offset <= NOTEWORTHY_OFFSET_MS) return finding('clock', 'ok', 'agrees with that of this host');
   const harm =
@@ -78,7 +78,7 @@ export function clusterFindings(status: ClusterCheckup | undefined, url: string)
     finding('cluster', 'ok', `${cluster.size} node ids, ${held} of them held; ${settings}${pending}`),
   ];
   if (foreign !== undefined) {
-    const clash = `${foreign}, beside the cluster of nodelease: one of the two has to move`;
+    const clash = `${foreign}, next to the cluster of nodelease: one of the two has to move`;
     findings.push(finding('cluster', 'fault', clash));
   }
   return [...findings, ...damageFindings(status)];

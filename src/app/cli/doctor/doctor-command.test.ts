@@ -145,7 +145,7 @@ describe('nodelease doctor', () => {
     const { code, answer } = shown(await examined());
     expect(code).toBe(69);
     expect(answer).toContain('  FAULT  cluster: ');
-    expect(answer).toContain('beside the cluster of nodelease: one of the two has to move');
+    expect(answer).toContain('next to the cluster of nodelease: one of the two has to move');
   });
 
   it.each([{ graceMs: 0 }, { durationMs: 1 }, { durationMs: 1e15 }])(
@@ -364,7 +364,7 @@ describe('the store’s clock', () => {
     [-1_500, 500, 'ok', /^agrees/],
     [1_001, 2_000, 'warning', /^at least 1\.0s ahead of .*harmless for leases/],
     [-7_300_000, -7_200_000, 'warning', /^at least 2h00m behind .*refuses signatures that are 15m off/],
-    [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, 'ok', /^tells no time/],
+    [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY, 'ok', /^shows no time/],
   ])('off by %d to %d ms is %s', (min, max, status, detail) => {
     expect(clockFinding({ min, max })).toMatchObject({ status, detail: expect.stringMatching(detail) });
   });

@@ -53,16 +53,14 @@ export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
       const races = session.store.remote ? THOROUGH : {};
       const lookAtZooKeeper =
         zookeeper && (() => examineZooKeeper({ ...io, settings: zookeeper, allocates: false, signal }));
-      const how = { ...io, ...races, signal, terms: settings, accept: options.accept };
+      const how = { ...io, ...races, ...options, signal, terms: settings };
       return showDiagnosis(await examine(session, how, lookAtZooKeeper), options, io);
     }),
   );
 }
 
 /** How a store is examined. */
-interface ExamineOptions extends ProbeOptions {
-  /** See {@link DoctorOptions}. */
-  readonly accept?: boolean | undefined;
+interface ExamineOptions extends ProbeOptions, DoctorOptions {
   readonly terms?: CostTerms | undefined;
 }
 
@@ -155,7 +153,10 @@ export function showDiagnosis(result: Diagnosis, { json }: Call['options'], io: 
     const verdict = warnings === 0 ? 'All is well.' : `No faults, ${pluralize(warnings, 'warning')}.`;
     const lines = parts.flatMap(({ title, findings }) => [
       printable(title),
-      ...findings.map((each) => findingLine(each, io)),
+      ...findings.map(({ title, status, detail }) => {
+        const label = paintFor(io.screen())(...LABELS[status]);
+        return `  ${label}  ${title}${detail === '' ? '' : `: ${printable(detail)}`}`;
+      }),
     ]);
     sayLines(io, ok ? [...lines, verdict] : lines);
   }
@@ -175,8 +176,3 @@ const LABELS: Readonly<Record<Finding['status'], readonly [text: string, color: 
   warning: ['warn ', 'yellow'],
   fault: ['FAULT', 'red'],
 };
-
-function findingLine({ title, status, detail }: Finding, io: Io): string {
-  const label = paintFor(io.screen())(...LABELS[status]);
-  return `  ${label}  ${title}${detail === '' ? '' : `: ${printable(detail)}`}`;
-}

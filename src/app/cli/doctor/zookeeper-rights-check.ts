@@ -1,4 +1,4 @@
-import { concurrently } from '../../../core/base/concurrently.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../../core/base/concurrently.js';
 import { explain } from '../../../core/base/errors.js';
 import { median } from '../../../core/store/probe/probe.js';
 import { parsePath } from '../../../node/monitor/discovery/discovery-snapshot.js';
@@ -31,8 +31,6 @@ interface RightsOptions extends Pick<Io, 'clock' | 'random'> {
 const ROUNDS = 5;
 /** How long the clean-up may take, in milliseconds. */
 const CLEAN_UP_TIMEOUT_MS = 2_000;
-/** Maximum number of znodes that are tried at once. */
-const CONCURRENCY = 16;
 
 /**
  * Tries what a node does in the tree: makes the chroot and the tree's root where they are absent; makes,
@@ -183,7 +181,7 @@ export class RightsCheck {
     const folders = (await this.#useFolder(path)).filter(
       (name) => parsePath(`${branch}/${name}`).kind === 'folder',
     );
-    await concurrently(folders, CONCURRENCY, (name) => this.#useFolder(`${path}/${name}`));
+    await concurrently(folders, REQUESTS_AT_ONCE, (name) => this.#useFolder(`${path}/${name}`));
     return folders;
   }
 
@@ -218,14 +216,14 @@ export class RightsCheck {
     const isHex = (name: string) => parseHexPair(name) !== undefined;
     const windows = await concurrently(
       (await this.#useFolder(stamps)).filter(isHex),
-      CONCURRENCY,
+      REQUESTS_AT_ONCE,
       async (group) => {
         const names = await this.#useFolder(`${stamps}/${group}`);
         return names.filter(isHex).map((name) => `${stamps}/${group}/${name}`);
       },
     );
     const lists = [[stamps], ...marks.map((name) => [`${chroot}${NODES_PATH}/${name}`]), ...windows];
-    await concurrently(lists, CONCURRENCY, async (paths) => {
+    await concurrently(lists, REQUESTS_AT_ONCE, async (paths) => {
       for (const path of paths)
         if (!(await this.#attempt(path, 'be changed', () => this.#feignChange(path)))) return;
     });

@@ -27,15 +27,6 @@ export function showChanges({ options, io }: Asker): ShowChange {
  */
 const CONNECTION_COLORS = { watching: 'dim', lost: 'red', expired: 'red', restored: 'green' } as const;
 
-/** A change of the connection for programs, without its time. */
-export type ConnectionReport = ReturnType<typeof connectionReport>;
-
-function connectionReport(change: keyof typeof CONNECTION_COLORS, state: SessionState) {
-  const sessionId = 'sessionId' in state ? state.sessionId : null;
-  const problem = 'problem' in state ? (state.problem ?? null) : null;
-  return { change, kind: 'connection' as const, sessionId, problem };
-}
-
 /** Shows a change of the connection. */
 export function showConnection(
   show: ShowChange,
@@ -43,7 +34,9 @@ export function showConnection(
   state: SessionState,
   text: string,
 ): void {
-  show(connectionReport(change, state), CONNECTION_COLORS[change], text);
+  const sessionId = 'sessionId' in state ? state.sessionId : null;
+  const problem = 'problem' in state ? (state.problem ?? null) : null;
+  show({ change, kind: 'connection', sessionId, problem }, CONNECTION_COLORS[change], text);
 }
 
 /**

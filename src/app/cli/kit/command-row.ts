@@ -17,8 +17,10 @@ export type Command<Needed extends Settings = Settings> = (
 
 /** One command: what its help says, and how to load its code, which is done by a call: `run` starts fast. */
 export type CommandRow = CommandFacts &
+  /** It works on nothing else. */
   (
     | { readonly zookeeper: 'required'; readonly load: () => Promise<Command<WithZooKeeper>> }
+    /** It uses ZooKeeper only where that gives out the node ids. @default where ZooKeeper is given */
     | { readonly zookeeper?: 'as-provider'; readonly load: () => Promise<Command> }
   );
 
@@ -37,12 +39,6 @@ interface CommandFacts {
   readonly settings: readonly SettingName[];
   /** The defaults of settings that differ here. */
   readonly defaults?: SettingDefaults;
-  /**
-   * `required`: it works on nothing else. `as-provider`: it uses ZooKeeper only where that gives out the node
-   * ids.
-   * @default where it is given
-   */
-  readonly zookeeper?: 'required' | 'as-provider';
   /** The options that are about a store: of no use where ZooKeeper gives out the node ids. */
   readonly storeOnly?: readonly string[];
 }

@@ -27,10 +27,14 @@ export function discoveryLog(log: Pick<Logger, 'info' | 'warn' | 'error'>): (eve
         return logRegistration(event.event, log);
       case 'readiness':
         return logReadiness(event.event, log);
-      case 'ready':
-        return event.readiness.why === 'timeout'
-          ? log.warn({ ignorant: event.readiness.ignorant }, `ready ${late(event.readiness.ignorant)}`)
-          : log.info({ why: event.readiness.why, tookMs: Math.round(event.readiness.tookMs) }, 'ready');
+      case 'ready': {
+        const { why, ignorant, tookMs } = event.readiness;
+        if (why !== 'timeout') return log.info({ why, tookMs: Math.round(tookMs) }, 'ready');
+        const lack = ignorant
+          ? `${nodesDo(ignorant)} still not know this version of the node id`
+          : 'the leases could not be read';
+        return log.warn({ ignorant }, `ready after the time-out: ${lack}`);
+      }
     }
   };
 }
@@ -57,14 +61,6 @@ function logReadiness(event: ReadinessEvent, log: Pick<Logger, 'info' | 'warn'>)
       `not ready yet: ${nodesDo(event.ignorant)} not know this version of the node id`,
     );
   } else log.warn(`not ready yet: the leases could not be read: ${explain(event.error)}`);
-}
-
-function late(ignorant: readonly number[] | undefined): string {
-  const why =
-    ignorant === undefined
-      ? 'the leases could not be read'
-      : `${nodesDo(ignorant)} still not know this version of the node id`;
-  return `after the time-out: ${why}`;
 }
 
 /** Of many nodes only the number is named. */

@@ -85,14 +85,9 @@ async function answer(
   try {
     if (settings.dns) {
       const { openDns } = await import('../dns/open-dns.js');
-      const dnsLog = { info: (message: string) => log.write('info', message), warn };
-      dns = await openDns({
-        settings,
-        io: { clock, random },
-        log: dnsLog,
-        listen: settings.dns,
-        label: '--dns',
-      });
+      const at = { listen: settings.dns, label: '--dns' };
+      const info = (message: string) => log.write('info', message);
+      dns = await openDns({ ...at, settings, io: { clock, random }, log: { info, warn } });
     }
     server = await startNodeServer({
       listen,

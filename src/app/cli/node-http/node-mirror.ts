@@ -14,7 +14,6 @@ const METRICS_TIMEOUT_MS = 2_000;
  * other thread a millisecond or two.
  */
 const METRICS_INTERVAL_MS = 100;
-const OVER = 'the lease is over: no renewal came through before its deadline';
 
 /**
  * Sends what is known in this thread to another thread, where a {@link Mirror} answers. It costs a message at
@@ -144,7 +143,7 @@ export class HealthMirror extends Mirror<NodeHealth> implements WatchedNode {
       state: 'lost',
       live: false,
       ready: false,
-      reason: OVER,
+      reason: 'the lease is over: no renewal came through before its deadline',
       retiring: false,
       deadline: null,
     };

@@ -64,11 +64,11 @@ export const holdRecipe =
           const facts = { lock: path, taskId };
           log.info(facts, `standing for ${path}`);
           // ZooKeeper that is away is waited for after a loss only, or for the time-out.
-          const away = (error: unknown) => {
-            signal.throwIfAborted();
-            throw error;
-          };
-          if (!again && timeoutMs === undefined) await zookeeper.whenConnected({ signal }).catch(away);
+          if (!again && timeoutMs === undefined)
+            await zookeeper.whenConnected({ signal }).catch((error: unknown) => {
+              signal.throwIfAborted();
+              throw error;
+            });
           const handle = await contender.acquire({ timeoutMs, signal });
           held = handle;
           // A field named token would be taken for a secret.

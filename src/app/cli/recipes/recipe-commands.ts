@@ -23,8 +23,7 @@ type RecipeCall = ZooKeeperCall<RecipeCommandOptions>;
 
 // What is wrong with a call is found out when the recipe is made, before there is a connection.
 
-/** `nodelease zk barrier set|wait|remove PATH`. */
-export const barrierCommand =
+const barrierCommand =
   (act: 'set' | 'wait' | 'remove') =>
   (call: RecipeCall, path: string): Promise<number> => {
     const timeoutMs = waitTimeout(call.options);
@@ -36,6 +35,13 @@ export const barrierCommand =
       return answer(call, { report: { path, state }, lines: [state] });
     });
   };
+
+/** `nodelease zk barrier set PATH`. */
+export const setBarrier = barrierCommand('set');
+/** `nodelease zk barrier wait PATH`. */
+export const waitForBarrier = barrierCommand('wait');
+/** `nodelease zk barrier remove PATH`. */
+export const removeBarrier = barrierCommand('remove');
 
 /** `nodelease zk counter PATH [--add N]`: prints the value, the new one with `--add`. */
 export function counterCommand(call: RecipeCall, path: string): Promise<number> {

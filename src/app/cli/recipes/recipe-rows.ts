@@ -1,5 +1,4 @@
-import type { WithZooKeeper } from '../kit/call.js';
-import { type Command, type CommandRow, JSON_LINE, type OptionRow } from '../kit/command-row.js';
+import { type CommandRow, JSON_LINE, type OptionRow } from '../kit/command-row.js';
 import { OF_ZOOKEEPER } from '../kit/command-settings.js';
 import { zooKeeperRows } from '../kit/group-rows.js';
 import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../kit/holding.js';
@@ -30,11 +29,8 @@ function holding(
   };
 }
 
-type RecipeCommands = typeof import('./recipe-commands.js');
-
-/** The code of a command that does one thing with a recipe. */
-const command = (choose: (commands: RecipeCommands) => Command<WithZooKeeper>) => async () =>
-  choose(await import('./recipe-commands.js'));
+const command = (name: keyof typeof import('./recipe-commands.js')) => async () =>
+  (await import('./recipe-commands.js'))[name];
 
 /** The commands of the group `zk`. */
 export const RECIPE_COMMANDS = [
@@ -61,7 +57,7 @@ export const RECIPE_COMMANDS = [
     ['zk barrier set /barriers/import', 'zk barrier set /barriers/import --json'],
     [PATH],
     [JSON_LINE],
-    command(({ barrierCommand }) => barrierCommand('set')),
+    command('setBarrier'),
   ),
   row(
     'barrier wait',
@@ -69,7 +65,7 @@ export const RECIPE_COMMANDS = [
     ['zk barrier wait /barriers/import', 'zk barrier wait /barriers/import --timeout 10m'],
     [PATH],
     [...WAITING_OPTIONS, JSON_LINE],
-    command(({ barrierCommand }) => barrierCommand('wait')),
+    command('waitForBarrier'),
   ),
   row(
     'barrier remove',
@@ -77,7 +73,7 @@ export const RECIPE_COMMANDS = [
     ['zk barrier remove /barriers/import', 'zk barrier remove /barriers/import --json'],
     [PATH],
     [JSON_LINE],
-    command(({ barrierCommand }) => barrierCommand('remove')),
+    command('removeBarrier'),
   ),
   row(
     'counter',
@@ -85,7 +81,7 @@ export const RECIPE_COMMANDS = [
     ['zk counter /counters/orders', 'zk counter /counters/orders --add 1'],
     [PATH],
     [['--add <n>', 'add that first, such as 1 or -5'], JSON_LINE],
-    command(({ counterCommand }) => counterCommand),
+    command('counterCommand'),
   ),
   row(
     'queue put',
@@ -93,7 +89,7 @@ export const RECIPE_COMMANDS = [
     ['zk queue put /queues/work job-17', 'zk queue put /queues/work --simple < jobs.txt'],
     [PATH, ['[item]', 'the item (default: each line of standard input)']],
     [SIMPLE, JSON_LINE],
-    command(({ putCommand }) => putCommand),
+    command('putCommand'),
   ),
   row(
     'queue take',
@@ -110,6 +106,6 @@ export const RECIPE_COMMANDS = [
       ...WAITING_OPTIONS,
       JSON_LINE,
     ],
-    command(({ takeCommand }) => takeCommand),
+    command('takeCommand'),
   ),
 ];

@@ -1,6 +1,6 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { codeOf } from '../../../core/base/files.js';
 import { descriptorFlags } from '../terminal/non-blocking-write.js';
@@ -104,11 +104,6 @@ export function inheritedFiles(): readonly number[] {
   } catch {
     return [];
   }
-}
-
-/** Closes them here; processes that have been started before keep them. */
-export function closeFiles(descriptors: readonly number[]): void {
-  for (const fd of descriptors) closeSync(fd);
 }
 
 function isHandedDown(fd: number): boolean {

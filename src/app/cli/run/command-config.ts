@@ -194,7 +194,10 @@ export class CommandConfig {
     const path = turnsPath(rootOf(name), contextsOf(name)[0]);
     const turns = lock(zookeeper as ZooKeeper, path, { clock, random, data: lease.taskId });
     const untilHeld = retrying({
-      ...{ clock, random, signal: ended, backoff: TURN_RETRY },
+      clock,
+      random,
+      signal: ended,
+      backoff: TURN_RETRY,
       mayPass: () => true,
       onFailure: (error) => log.warn(`waiting for the turn to restart: ${explain(error)}`),
     });

@@ -18,7 +18,6 @@ export interface EnvTemplate {
   readonly value: (facts: TemplateFacts) => string;
 }
 
-const OPTION = '--env';
 const FORM = 'NAME=TEMPLATE';
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** A doubled brace, a placeholder, or a brace that is neither. */
@@ -48,7 +47,7 @@ export function parseEnvTemplates(texts: readonly string[], hasHttp: boolean): E
     const equals = text.indexOf('=');
     const name = text.slice(0, Math.max(0, equals));
     // Without an equals sign it may be a value whose name was forgotten.
-    const refuse = (expected: string) => new ConfigError(OPTION, equals < 0 ? '…' : `${name}=…`, expected);
+    const refuse = (expected: string) => new ConfigError('--env', equals < 0 ? '…' : `${name}=…`, expected);
     if (!NAME.test(name)) throw refuse(`${FORM} with a name of letters, digits and _`);
     if (/^NODELEASE_|^NODE_ID(_VERSION)?$/.test(name)) {
       throw refuse(`${FORM} with another name (NODE_ID and NODELEASE_… are set by nodelease itself)`);

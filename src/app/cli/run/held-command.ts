@@ -58,13 +58,13 @@ export async function runHeldCommand(
       const ended = new AbortController();
       void followDeadline(supervised, hold, io.clock, ended.signal);
       const env = { ...io.env, ...variables(hold) };
-      const run = supervised.run({ held: hold, env, log });
+      const run = supervised.run({ lease: hold, env, log });
       const { exitCode, workEnded } = await run.finally(() => ended.abort());
       const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
       // Where work may be left, it is not for others before it has expired (rule 8).
       if (workEnded) await hold.release();
       if (!isLost || !workEnded || !restart || signals.hasAskedToStop) return exitCode;
-      log.info('standing again, to start the command anew');
+      log.info('standing again, to start the command again');
     }
   } catch (error) {
     // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would

@@ -117,7 +117,8 @@ export async function endGroup(group: ProcessGroup, options: EndGroupOptions): P
   if (!group.isAlive()) return true;
   onFound?.();
   const graceUntil = clock.monotonic() + graceMs;
-  const marginMs = killMargin(stopBy(lease) - clock.monotonic());
+  const shareMs = (stopBy(lease) - clock.monotonic()) / 4;
+  const marginMs = Math.min(KILL_MARGIN_MS.max, Math.max(KILL_MARGIN_MS.min, shareMs));
   let termSent = false;
   let killedAt: number | undefined;
   let stuck = false;
@@ -147,8 +148,4 @@ function stopBy(lease: Held): number {
   const loss = lossOf(lease);
   if (loss !== undefined && leavesTime(loss.reason)) return loss.deadline;
   return lease.isValid() ? lease.deadline : Number.NEGATIVE_INFINITY;
-}
-
-function killMargin(leftMs: number): number {
-  return Math.min(KILL_MARGIN_MS.max, Math.max(KILL_MARGIN_MS.min, leftMs / 4));
 }

@@ -1,12 +1,12 @@
+import { closeSync } from 'node:fs';
 import { explain } from '../../../core/base/errors.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import type { SignalRelay } from '../terminal/signal-relay.js';
-import { type Child, ChildStartError, closeFiles, startChild } from './child.js';
+import { type Child, ChildStartError, startChild } from './child.js';
 import { lookUpCommand } from './command-lookup.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
-import type { Held } from './held.js';
 import { type SuperviseOptions, supervise, type WorkEnd } from './supervisor.js';
 
 /** A command and its arguments. */
@@ -41,8 +41,7 @@ export interface SupervisedCommandOptions {
 }
 
 /** One run of the command. */
-interface SupervisedRun extends Pick<SuperviseOptions, 'beforeStop' | 'onRetire' | 'restart'> {
-  readonly held: Held;
+interface SupervisedRun extends Pick<SuperviseOptions, 'lease' | 'beforeStop' | 'onRetire' | 'restart'> {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
   /** The command has been started. */
@@ -61,7 +60,7 @@ export class SupervisedCommand {
   }
 
   /** Runs the command once: see `supervise`. */
-  async run({ held, env, log, onStart, ...policy }: SupervisedRun): Promise<WorkEnd> {
+  async run({ env, log, onStart, ...run }: SupervisedRun): Promise<WorkEnd> {
     const { command, files, io, signals } = this.options;
     const guarded = canGuard(io.env.PATH);
     if (guarded) this.#guard = startGuard({ clock: io.clock, path: io.env.PATH });
@@ -71,11 +70,10 @@ export class SupervisedCommand {
       );
     // The guard has them now, and with them a lock that the starter of this process holds until the work has
     // ended.
-    closeFiles(files);
+    for (const file of files) closeSync(file);
     try {
       return await supervise({
-        ...policy,
-        lease: held,
+        ...run,
         clock: io.clock,
         log,
         guard: this.#guard,

@@ -59,12 +59,8 @@ export interface WorkEnd {
   readonly again?: boolean;
 }
 
-/** How long what a child leaves behind gets between SIGTERM and SIGKILL, in milliseconds. */
-const LEFTOVER_TIMEOUT_MS = 10_000;
-/** The same for a child whose guard has failed. */
-const UNGUARDED_TIMEOUT_MS = 10_000;
-/** The same for a child that is started again. */
-const RESTART_TIMEOUT_MS = 10_000;
+/** How long processes get between SIGTERM and SIGKILL while the lease is held, in milliseconds. */
+const STOP_TIMEOUT_MS = 10_000;
 
 /**
  * Runs a child for as long as it works and the lease is held, and sees to the end of its whole process group:
@@ -158,16 +154,16 @@ async function afterTheChild(
   let abandoned = false;
   // There is no child any more to have it: a further request to end is for this process.
   signals.handTo((signal) => {
-    abandoned ||= signal === 'SIGTERM' || signal === 'SIGINT' || signal === 'SIGQUIT' || signal === 'SIGHUP';
+    abandoned ||= asksToStop(signal) || signal === 'SIGQUIT' || signal === 'SIGHUP';
   });
   const workEnded = await endGroup(group, {
     lease,
     clock,
-    graceMs: LEFTOVER_TIMEOUT_MS,
+    graceMs: STOP_TIMEOUT_MS,
     abandoned: () => abandoned,
     onFound: () =>
       log.info(
-        `the command has ended and left processes behind: they get SIGTERM, and SIGKILL after ${LEFTOVER_TIMEOUT_MS / 1_000} s`,
+        `the command has ended and left processes behind: they get SIGTERM, and SIGKILL after ${STOP_TIMEOUT_MS / 1_000} s`,
       ),
     onStuck: () => log.warn('some of them do not end: the lease is kept until they do'),
   });
@@ -206,7 +202,7 @@ async function afterTheGuard(
   const workEnded = await endGroup(group, {
     lease,
     clock,
-    graceMs: UNGUARDED_TIMEOUT_MS,
+    graceMs: STOP_TIMEOUT_MS,
     onStuck: () => log.warn('some of its processes do not end: the lease is kept until they do'),
   });
   return { exitCode: ExitCode.leaseLost, workEnded };
@@ -216,7 +212,7 @@ async function afterTheGuard(
 async function endToRestart(child: Child, options: SuperviseOptions): Promise<WorkEnd> {
   const { lease, clock, log, signals } = options;
   const onStuck = () => log.warn('some of its processes do not end: it is started again when they have');
-  if (!(await endGroup(child.group, { lease, clock, graceMs: RESTART_TIMEOUT_MS, onStuck }))) {
+  if (!(await endGroup(child.group, { lease, clock, graceMs: STOP_TIMEOUT_MS, onStuck }))) {
     log.error('processes of the command could not be ended');
     return { exitCode: ExitCode.leaseLost, workEnded: false };
   }

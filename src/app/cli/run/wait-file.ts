@@ -4,7 +4,6 @@ import { ConfigError, explain } from '../../../core/base/errors.js';
 import { Damage, readRegular, unless } from '../../../core/base/files.js';
 import { objectIn } from '../../../core/base/json-object.js';
 
-const OPTION = '--wait-file';
 /** More than any wait file has, in bytes. */
 const MAX_BYTES = 65_536;
 
@@ -123,7 +122,11 @@ export class WaitFile {
 }
 
 function unusable(path: string, why: string): ConfigError {
-  return new ConfigError(OPTION, path, `the path of a file in a folder that this user may write to (${why})`);
+  return new ConfigError(
+    '--wait-file',
+    path,
+    `the path of a file in a folder that this user may write to (${why})`,
+  );
 }
 
 /**

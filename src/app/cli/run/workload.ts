@@ -20,8 +20,7 @@ import { onRetirement } from './held.js';
 import type { WorkEnd } from './supervisor.js';
 
 /** What a workload gets. */
-export interface WorkloadNode {
-  readonly lease: HeldNode['lease'];
+export interface WorkloadNode extends Pick<HeldNode, 'lease' | 'dataDir' | 'dataRestored'> {
   /** Names the task in every line. */
   readonly log: Logger;
   /**
@@ -31,10 +30,6 @@ export interface WorkloadNode {
   readonly routing: RoutingEntries | undefined;
   /** The session with ZooKeeper, which ends with the node id; undefined where there is none. */
   readonly zookeeper: ZooKeeper | undefined;
-  /** The path of the data directory; undefined where there is none. */
-  readonly dataDir: string | undefined;
-  /** Whether that directory was made from an older version. */
-  readonly dataRestored: boolean | undefined;
   /** The URL by which programs on this host reach the HTTP server; undefined where there is none. */
   readonly url: string | undefined;
   /** Has to know whether work on shards may be under way; undefined without `--shards`. */
@@ -81,7 +76,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   const { settings, io, signals } = options;
   const { env, execArgv, clock, processId } = io;
   let { log } = options;
-  const { nodeId, provider, store } = settings;
+  const { nodeId, provider, store, zookeeper } = settings;
   const isLean =
     nodeId === undefined && provider === 'store' && store.kind !== 'file' && store.kind !== 'memory';
   // A flag of V8 is set while there is one thread.
@@ -101,7 +96,12 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       log.warn(
         'node as process 1 collects no orphaned processes: start the nodelease script by its own name',
       );
-    warnOf(settings, log);
+    const problem = zookeeper && announcingProblem(zookeeper);
+    if (problem !== undefined) log.warn(`discovery: ${problem}`);
+    if (nodeId === undefined && provider === 'store' && store.kind === 'memory')
+      log.warn(
+        'memory: is private to this process: no other task will see this lease. It is for trials only',
+      );
     if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS }))
       tracer = await installedTracer(clock);
     const node = await holdNode({
@@ -112,14 +112,14 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       signal,
       tracer,
       monitor: options.http?.monitor,
-      announcesService: settings.zookeeper?.check === undefined,
+      announcesService: zookeeper?.check === undefined,
       dataDir,
       onRenewed: (deadline) => workload.renewed?.(deadline),
       onLeaseEvent: leaseLog(log),
       // Before the store is probed: its requests would let the heap grow. After the SDK has been loaded: V8
       // refuses Node's own compiled modules once a flag has changed.
       onStoreOpened: isLean && !options.http ? keepMemoryLean : undefined,
-      onDiscoveryEvent: settings.zookeeper && (await import('../log/discovery-log.js')).discoveryLog(log),
+      onDiscoveryEvent: zookeeper && (await import('../log/discovery-log.js')).discoveryLog(log),
       limited: (what, limitMs, step) => withTimeout({ limitMs, clock, log, what }, step),
     });
     return await runWith(node, workload, { ...options, log }, http);
@@ -155,15 +155,6 @@ function keepMemoryLean(): void {
   setFlagsFromString('--semi-space-growth-factor=1');
 }
 
-/** Logs what of the settings a user should look into. */
-function warnOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
-  const problem = zookeeper && announcingProblem(zookeeper);
-  if (problem !== undefined) log.warn(`discovery: ${problem}`);
-  if (nodeId === undefined && provider === 'store' && store.kind === 'memory') {
-    log.warn('memory: is private to this process: no other task will see this lease. It is for trials only');
-  }
-}
-
 /**
  * Runs the workload while the node is held, and ends the node; its id is released only where the work has
  * ended.
@@ -174,7 +165,7 @@ async function runWith(
   options: WorkloadOptions,
   server: NodeHttp | undefined,
 ): Promise<number> {
-  const { log, http, signals } = options;
+  const { settings, io, log, http, signals } = options;
   const { url, shards } = server ?? {};
   const { lease } = node;
   let routing: RoutingEntries | undefined;
@@ -183,13 +174,17 @@ async function runWith(
   let workEnded = true;
   try {
     signals.interrupted.throwIfAborted();
-    routing = await routingOf(node, options);
+    const { check, service, endpoints } = settings.zookeeper ?? {};
+    if (node.discovery && (service !== undefined || endpoints !== undefined)) {
+      const { RoutingEntries } = await import('../discovery/routing-entries.js');
+      routing = new RoutingEntries({ discovery: node.discovery, check, clock: io.clock, log });
+    }
     // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.
     forgetRetirement = onRetirement(lease, () => void routing?.withdraw());
     const { dataDir, dataRestored } = node;
     const zookeeper = node.discovery?.zookeeper;
     const held = { lease, log, routing, zookeeper, dataDir, dataRestored, url, shards };
-    if (shards) await orAborted(shards.takePart(lease, log, options.settings.zookeeper), signals.interrupted);
+    if (shards) await orAborted(shards.takePart(lease, log, settings.zookeeper), signals.interrupted);
     await workload.prepare?.(held);
     workEnded = false;
     const end = await workload.run(held);
@@ -203,15 +198,4 @@ async function runWith(
     // A lost lease has nothing left to release.
     await node.end({ workEnded, release: workEnded && lease.isValid() });
   }
-}
-
-/** What sends work here; undefined where that is not announced. */
-async function routingOf(
-  { discovery }: HeldNode,
-  { settings, io, log }: WorkloadOptions,
-): Promise<RoutingEntries | undefined> {
-  const { check, service, endpoints } = settings.zookeeper ?? {};
-  if (discovery === undefined || (service === undefined && endpoints === undefined)) return undefined;
-  const { RoutingEntries } = await import('../discovery/routing-entries.js');
-  return new RoutingEntries({ discovery, check, clock: io.clock, log });
 }

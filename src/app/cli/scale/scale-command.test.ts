@@ -151,7 +151,7 @@ describe('nodelease scale', () => {
         'the cluster at memory: has 4 node ids already: nothing to do\n',
     );
     expect(io.complaints()).toBe(
-      'nodelease: the cluster has 4 node ids from now on, and had 10: a holder of another one is told at its next renewal\n',
+      'nodelease: the cluster has 4 node ids from now on, and had 10: a holder of another one learns of it at its next renewal\n',
     );
     expect(bucket.list().objects).toHaveLength(11);
     expect(await scale(session, { ...options, size: 10 }, io)).toBe(0);
@@ -340,7 +340,7 @@ describe('nodelease scale', () => {
         code: 69,
         answer: '',
         complaints: expect.stringMatching(
-          /^nodelease: whether a node id from 2 on is in use as a fixed one cannot be told, and nothing was changed: .*\n$/,
+          /^nodelease: whether a node id from 2 on is in use as a fixed one is unknown, and nothing was changed: .*\n$/,
         ),
       });
       expect((await contents()).map(({ mtimeNs, size }) => [mtimeNs, size])).toEqual(

@@ -6,7 +6,7 @@ import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { nothingAt, refuseLock } from '../../../core/store/lock-url.js';
 import { environmentName, readSettings, type ZooKeeperSettings } from '../../../node/settings/settings.js';
-import { duration, parseInteger } from '../../../node/settings/values.js';
+import { parseInteger, upToOneDay } from '../../../node/settings/values.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import { complain, say, sayJson } from '../kit/answer.js';
@@ -38,7 +38,6 @@ type CheckStatic = (ids: readonly [from: number, to: number], signal: AbortSigna
 
 /** What the complaints about the number call it. */
 const SIZE = 'number of node ids';
-const TIMEOUT = duration({ max: 86_400_000 });
 /** The minimum time between two lines of progress, in milliseconds. */
 const LINE_EVERY_MS = 2_000;
 
@@ -67,8 +66,8 @@ export function scaleTarget(
 ): ScaleTarget {
   return {
     size: parseInteger(size, SIZE, 1, MAX_NODE_IDS),
-    waitTimeoutMs: TIMEOUT.parse(waitTimeout, '--wait-timeout'),
-    drainTimeoutMs: TIMEOUT.parse(drainTimeout, '--drain-timeout'),
+    waitTimeoutMs: upToOneDay.parse(waitTimeout, '--wait-timeout'),
+    drainTimeoutMs: upToOneDay.parse(drainTimeout, '--drain-timeout'),
     json,
   };
 }
@@ -151,7 +150,7 @@ function staticCheck(session: StoreSession, settings: ZooKeeperSettings, io: Io)
       );
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || signal.aborted) throw error;
-      const what = `whether a node id from ${ids[0]} on is in use as a fixed one cannot be told, and nothing was changed`;
+      const what = `whether a node id from ${ids[0]} on is in use as a fixed one is unknown, and nothing was changed`;
       throw new StoreUnusableError(what, { cause: error });
     } finally {
       await zookeeper.close();
@@ -184,7 +183,7 @@ function line(event: ScaleEvent): string {
       return `waiting for ${pluralize(holders.length, 'holder')} to make unique ids with ${idWidth} bits for the node id: ${who}`;
     }
     case 'shrunk':
-      return `the cluster has ${pluralize(event.to, 'node id')} from now on, and had ${event.from}: a holder of another one is told at its next renewal`;
+      return `the cluster has ${pluralize(event.to, 'node id')} from now on, and had ${event.from}: a holder of another one learns of it at its next renewal`;
     case 'retired':
       return `${event.retired} of ${pluralize(event.total, 'lease object')} retired`;
     case 'draining': {

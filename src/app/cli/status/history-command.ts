@@ -6,12 +6,10 @@ import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import type { ListedCluster } from '../../../node/monitor/listed-cluster.js';
 import { tenuresOf } from '../../../node/monitor/tenures.js';
 import { parseInteger } from '../../../node/settings/values.js';
-import type { Tenure } from '../../../node/wire/cluster-snapshot.js';
 import { ExitCode } from '../exit-codes.js';
 import { type Asker, answer, complain, withRows } from '../kit/answer.js';
 import { type Call, onStore } from '../kit/call.js';
 import { ProgressLine } from '../terminal/progress-line.js';
-import type { Cell } from '../terminal/table.js';
 
 const DAY_MS = 86_400_000;
 
@@ -53,10 +51,23 @@ export async function showHistory(
     throw new ConfigError('node id', only, `a node id from 0 to ${size - 1}`);
   const all = scan.nodes.map(tenuresOf);
   const nodes = all.map(({ id, tenures, knownSince }) => ({
-    ...{ id, knownSince },
-    tenures: tenures.filter((tenure) => covers(tenure, at)),
+    id,
+    knownSince,
+    tenures: tenures.filter(
+      ({ acquiredAt, endedAt }) =>
+        at === undefined || ((acquiredAt ?? 0) <= at && at < (endedAt ?? Number.POSITIVE_INFINITY)),
+    ),
   }));
-  const rows = nodes.flatMap(({ id, tenures }) => tenures.map((tenure) => rowOf(id, tenure)));
+  const rows = nodes.flatMap(({ id, tenures }) =>
+    tenures.map(({ version, taskId, acquiredAt, endedAt, end }) => [
+      `${id}`,
+      `${version}`,
+      taskId,
+      shown(acquiredAt),
+      shown(endedAt),
+      end ?? '',
+    ]),
+  );
   // What was before the oldest known tenure has been forgotten.
   const lost = all.flatMap(({ id, tenures, knownSince }) => {
     if (at === undefined || (knownSince !== null && at >= knownSince)) return [];
@@ -73,14 +84,6 @@ export async function showHistory(
     tables: withRows([[['ID', 'right'], ['VERSION', 'right'], ['TASK', 12], 'FROM', 'UNTIL', 'END'], rows]),
     lines: [...(rows.length > 0 ? [] : [none]), ...lost],
   });
-}
-
-function covers({ acquiredAt, endedAt }: Tenure, at: number | undefined): boolean {
-  return at === undefined || ((acquiredAt ?? 0) <= at && at < (endedAt ?? Number.POSITIVE_INFINITY));
-}
-
-function rowOf(id: number, { version, taskId, acquiredAt, endedAt, end }: Tenure): Cell[] {
-  return [`${id}`, `${version}`, taskId, shown(acquiredAt), shown(endedAt), end ?? ''];
 }
 
 function shown(time: number | null): string {

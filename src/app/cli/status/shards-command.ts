@@ -51,7 +51,11 @@ async function reading(session: StoreSession): Promise<StatusView> {
     return { member, taskId, state: isReplaced ? 'replaced' : state };
   });
   const shards = map.shards.map(({ owner, token, next, failed = 0 }, shard) => ({
-    ...{ shard, owner: tenureOf(owner), token, next: tenureOf(next), failed },
+    shard,
+    owner: tenureOf(owner),
+    token,
+    next: tenureOf(next),
+    failed,
   }));
   const limits = [...(map.limits ?? [])].map(([member, limit]) => ({ ...tenureOf(member), limit }));
   return {

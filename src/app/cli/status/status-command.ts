@@ -55,7 +55,6 @@ const WATCH_MS = 1_000;
 const PAGE = 100;
 /** The maximum number of lines above and below the rows on a terminal, the prompt included. */
 const OTHER_LINES = 8;
-const MAX_PAGE = 10_000;
 
 /** `nodelease status`: shows who holds which node id. */
 export function statusCommand(call: Call<StatusOptions>): Promise<number> {
@@ -87,7 +86,7 @@ function statusRequest(options: StatusOptions): StatusRequest {
     ...shown,
     only: held ? 'held' : free ? 'free' : undefined,
     from: from === undefined ? undefined : parseInteger(from, '--from', 0, MAX_NODE_IDS - 1),
-    limit: limit === undefined ? undefined : parseInteger(limit, '--limit', 1, MAX_PAGE),
+    limit: limit === undefined ? undefined : parseInteger(limit, '--limit', 1, 10_000),
   };
 }
 

@@ -11,7 +11,7 @@ const PAUSE_MS = { min: 20, max: 250 };
 /**
  * The standard error of a command: logs and complaints. No call waits for the reader, since a lease depends on
  * the caller. While the reader takes them, lines are written before the call returns. A line is lost if it
- * does not fit into the buffer, or if it cannot be written at all: nobody reads any more, the disk is full.
+ * does not fit into the buffer, or if it cannot be written at all: no program reads any more, the disk is full.
  */
 export class StandardError {
   readonly #stream: Writable;

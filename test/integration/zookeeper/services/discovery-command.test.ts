@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { changeReport } from '../../../../src/app/cli/discovery/discovery-change.js';
-import type { ConnectionReport } from '../../../../src/app/cli/kit/changes.js';
 import type { DiscoveryReport } from '../../../../src/node/wire/tree-report.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { runInProcess } from '../../../support/in-process.js';
@@ -289,7 +288,7 @@ describe('nodelease discovery without an answer', () => {
 function added(watch: TestProcess): Map<string, number | null> {
   const known = new Map<string, number | null>();
   for (const line of watch.stdout().split('\n').slice(0, -1)) {
-    const report = JSON.parse(line) as ReturnType<typeof changeReport> | ConnectionReport;
+    const report = JSON.parse(line) as ReturnType<typeof changeReport> | { readonly kind: 'connection' };
     if (report.kind === 'connection') continue;
     // Each line fits to those before it.
     expect([line, report.change === 'left' || report.change === 'changed']).toEqual([

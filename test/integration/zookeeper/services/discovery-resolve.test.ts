@@ -170,7 +170,7 @@ describe('discovery services', () => {
   it('shows who is registered as what, leaves out what cannot be understood, and says so', async () => {
     expect(await services()).toMatchObject({
       code: 0,
-      answer: `Nobody is registered at /services of ${connect}.\n`,
+      answer: `No instance is registered at /services of ${connect}.\n`,
     });
     const { zookeeper } = reader;
     const instance = {
