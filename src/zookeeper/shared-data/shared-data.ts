@@ -141,9 +141,7 @@ export class SharedData {
   }
 
   /**
-   * Announces a node.
-   * @param data what it says of itself.
-   * @default none
+   * Announces a node; `data` is what it says of itself, by default nothing.
    * @throws {ZooKeeperError} `timeout`, access denied, client closed
    */
   async announce(options: DataCall & { readonly data?: string } = {}): Promise<AnnouncedNode> {
