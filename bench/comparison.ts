@@ -82,10 +82,15 @@ export function compare(
   rows: readonly Compared[],
   notes: readonly string[] = [],
 ): void {
-  const told = (value: number) => `${value.toFixed(digits)} ${unit}`;
+  const reported = (value: number) => `${value.toFixed(digits)} ${unit}`;
   const lines = [
     ['', 'plain client', 'nodelease', 'ratio'],
-    ...rows.map(({ what, plain, ours }) => [what, told(plain), told(ours), (ours / plain).toFixed(2)]),
+    ...rows.map(({ what, plain, ours }) => [
+      what,
+      reported(plain),
+      reported(ours),
+      (ours / plain).toFixed(2),
+    ]),
   ];
   const widths = [0, 1, 2, 3].map((column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   const text = lines.map((line) =>

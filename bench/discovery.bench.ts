@@ -109,7 +109,7 @@ it('propagation delay', async () => {
   await plainWatcher.watch(NODES_PATH);
   const byPlain: WatchedTree = {
     writer: await plain(plainTree),
-    told: (nodeId) =>
+    reported: (nodeId) =>
       new Promise((resolve) => {
         plainWatcher.onChange = (path) => {
           if (path === nodePath(nodeId)) resolve();
@@ -122,7 +122,7 @@ it('propagation delay', async () => {
   await ourWatcher.ready;
   const byOurs: WatchedTree = {
     writer: await plain(ourTree),
-    told: (nodeId) =>
+    reported: (nodeId) =>
       new Promise((resolve) => {
         const forget = ourWatcher.onChange((changed) => {
           if (!changed.has(clusterNodeIdOf(nodeId))) return;

@@ -78,10 +78,10 @@ it('answers to /readyz a second, against a bare server of node:http that sends t
       rates.node.push(await answersPerSecond(client, ports.node));
     }
     const ratio = median(rates.bare) / median(rates.node);
-    const told = (rate: number) => `${Math.round(rate).toLocaleString('en')} a second`;
+    const reported = (rate: number) => `${Math.round(rate).toLocaleString('en')} a second`;
     report(`Health checks over HTTP, ${CONNECTIONS} connections, median of ${ROUNDS} rounds in turns`, [
-      ['a bare server of node:http', told(median(rates.bare)), '1.00'],
-      ['/readyz of a node', told(median(rates.node)), ratio.toFixed(2)],
+      ['a bare server of node:http', reported(median(rates.bare)), '1.00'],
+      ['/readyz of a node', reported(median(rates.node)), ratio.toFixed(2)],
       ['bound', '', BOUND.toFixed(2)],
     ]);
     expect(ratio).toBeLessThanOrEqual(BOUND);

@@ -111,11 +111,11 @@ function drawSeries(
   const at = (value: (point: Point) => number) =>
     points.map((point) => `${tenth(x(point.x))},${tenth(y(value(point)))}`);
   // Each name on its own side, where the other's line never is.
-  const beside = ({ min, max }: Point) => (name === 'plain' ? y(max) - 24 : y(min) + 24);
+  const nextTo = ({ min, max }: Point) => (name === 'plain' ? y(max) - 24 : y(min) + 24);
   const upper = at(({ max }) => max);
   const lower = at(({ min }) => min).toReversed();
   const [, middle] = points;
-  const named = middle === undefined ? '' : label(x(middle.x), beside(middle), 'middle', title, name);
+  const named = middle === undefined ? '' : label(x(middle.x), nextTo(middle), 'middle', title, name);
   const dots = points.map(
     (point) => `<circle class="${name}" cx="${tenth(x(point.x))}" cy="${tenth(y(point.mean))}" r="3.5"/>`,
   );

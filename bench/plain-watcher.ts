@@ -33,14 +33,14 @@ export class PlainWatcher {
     });
   }
 
-  #watchChildren(path: string, told: (names: readonly string[]) => void): void {
+  #watchChildren(path: string, reported: (names: readonly string[]) => void): void {
     this.#open += 1;
     this.library.getChildren(
       path,
-      () => this.#watchChildren(path, told),
+      () => this.#watchChildren(path, reported),
       (error, names) => {
         if (error) throw error;
-        told(names);
+        reported(names);
         this.#end();
       },
     );

@@ -7,7 +7,7 @@ export interface WatchedTree {
   /** Writes to it, in a session of its own. */
   readonly writer: PlainClient;
   /** Resolves in the moment in which the watcher tells that the node has come, changed or gone. */
-  readonly told: (nodeId: number) => Promise<void>;
+  readonly reported: (nodeId: number) => Promise<void>;
   /** Resolves once the watcher's session has nothing under way: its watches stand. */
   readonly settled: () => Promise<unknown>;
 }
@@ -66,10 +66,10 @@ async function change(
   nodeId: number,
   version: number,
 ): Promise<{ delayMs: number; writeMs: number }> {
-  const { writer, told, settled } = tree;
+  const { writer, reported, settled } = tree;
   await settled();
   const path = nodePath(nodeId);
-  const seen = told(nodeId).then(() => performance.now());
+  const seen = reported(nodeId).then(() => performance.now());
   const begun = performance.now();
   const written = write(writer, kind, path, nodeData(nodeId, version)).then(() => performance.now());
   const [seenAt, writtenAt] = await Promise.all([seen, written]);

@@ -48,10 +48,10 @@ const newPath = () => {
 /** A counter of the server's. */
 async function counter(name: 'zk_packets_received' | 'zk_watch_count'): Promise<number> {
   const [host, port] = connect.split(':');
-  const told = new RegExp(`^${name}\\t(\\d+)`, 'm').exec(
+  const reported = new RegExp(`^${name}\\t(\\d+)`, 'm').exec(
     await fourLetter(Number(port), 'mntr', { host: host as string }),
   );
-  return Number(told?.[1]);
+  return Number(reported?.[1]);
 }
 
 const micros = (nanos: readonly number[]) => nanos.map((each) => each / 1_000);

@@ -13,16 +13,16 @@ export function comparisonTable(cells: readonly Cell[]): string {
     .filter(({ contestant }) => contestant === 'shipped')
     .map((ours) => ({ ours, plain: plainBeside(ours, cells) }));
   const { shipped, plain } = CONTESTANTS;
-  const beside = (what: string) => [`${what}: ${shipped.title}`, plain.title];
+  const nextTo = (what: string) => [`${what}: ${shipped.title}`, plain.title];
   const head = [
     'cluster',
     'tasks',
-    ...beside('requests a task'),
+    ...nextTo('requests a task'),
     'ratio',
-    ...beside('most of one'),
-    ...beside('first id'),
-    ...beside('last id'),
-    ...beside('cost'),
+    ...nextTo('most of one'),
+    ...nextTo('first id'),
+    ...nextTo('last id'),
+    ...nextTo('cost'),
   ];
   return markdownTable(
     head,

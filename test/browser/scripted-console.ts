@@ -47,9 +47,9 @@ export class ScriptedConsole {
       consoleAssets({ '/': 'main', '/services': 'services' }, pathToFileURL(`${packageRoot}/dist/console/`)),
     );
     app.get('/api/services', () => {
-      const told = this.services.map(([event, data]) => frame(event, data));
+      const reported = this.services.map(([event, data]) => frame(event, data));
       const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {
-        for (const each of told) controller.enqueue(each);
+        for (const each of reported) controller.enqueue(each);
       };
       return new Response(new ReadableStream({ start }), {
         headers: { 'content-type': 'text/event-stream' },

@@ -33,11 +33,11 @@ const store = kind === 'naive' ? naive : new FileLeaseStore({ directory, clock, 
  * replace alone.
  */
 async function count() {
-  let told = false;
+  let reported = false;
   process.once('SIGTERM', () => {
-    told = true;
+    reported = true;
   });
-  for (let done = 0; done < Number(times) && !told; ) {
+  for (let done = 0; done < Number(times) && !reported; ) {
     const object = await store.read('0.json');
     const { sum, by } = JSON.parse(object.body);
     const body = JSON.stringify({ sum: sum + 1, by: { ...by, [name]: (by[name] ?? 0) + 1 } });

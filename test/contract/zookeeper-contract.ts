@@ -139,13 +139,13 @@ export function zooKeeperContract(servers: ContractServers): void {
     run('takes them along when the servers end it', async (client) => {
       const other = open();
       await servers.settled(other.create('/a/e', '', 'ephemeral'));
-      let told: readonly string[] | undefined;
+      let reported: readonly string[] | undefined;
       client.watchChildren('/a', (names) => {
-        told = names;
+        reported = names;
       });
-      await becomes(() => told, ['e']);
+      await becomes(() => reported, ['e']);
       await servers.settled(servers.expire(other));
-      await becomes(() => told, []);
+      await becomes(() => reported, []);
     });
 
     run('refuses what was meant for another one', async (client) => {
@@ -160,27 +160,27 @@ export function zooKeeperContract(servers: ContractServers): void {
   describe('a watch', () => {
     run('tells of the making, the change and the removal of a znode', async (client) => {
       const other = open();
-      const told: (string | undefined)[] = [];
-      await servers.settled(client.watchData('/a/b', (znode) => told.push(znode?.data.toString())).first);
+      const reported: (string | undefined)[] = [];
+      await servers.settled(client.watchData('/a/b', (znode) => reported.push(znode?.data.toString())).first);
       await servers.settled(other.create('/a/b', 'one', 'persistent'));
-      await becomes(() => told, [undefined, 'one']);
+      await becomes(() => reported, [undefined, 'one']);
       await servers.settled(other.setData('/a/b', 'two'));
-      await becomes(() => told, [undefined, 'one', 'two']);
+      await becomes(() => reported, [undefined, 'one', 'two']);
       await servers.settled(other.remove('/a/b'));
-      await becomes(() => told, [undefined, 'one', 'two', undefined]);
+      await becomes(() => reported, [undefined, 'one', 'two', undefined]);
     });
 
     run('on children tells of their set alone', async (client) => {
       const other = open();
-      const told: (readonly string[] | undefined)[] = [];
-      await servers.settled(client.watchChildren('/a', (names) => told.push(names)).first);
+      const reported: (readonly string[] | undefined)[] = [];
+      await servers.settled(client.watchChildren('/a', (names) => reported.push(names)).first);
       await servers.settled(other.create('/a/b', '', 'persistent'));
-      await becomes(() => told, [[], ['b']]);
+      await becomes(() => reported, [[], ['b']]);
       await servers.settled(other.setData('/a/b', 'x'));
       await servers.settled(other.create('/a/b/c', '', 'persistent'));
       await servers.settled(other.remove('/a/b/c'));
       await servers.settled(other.remove('/a/b'));
-      await becomes(() => told, [[], ['b'], []]);
+      await becomes(() => reported, [[], ['b'], []]);
     });
 
     run('tells its session of a change before what was read after that', async (client) => {

@@ -102,14 +102,14 @@ export class IdObserver {
 
   /** Stamps of a later tenure are later. */
   #checkTenures(nodeId: number, { name, version, firstMs, lastMs, earlier, later }: Stamped): void {
-    const told = `node id ${nodeId}: ${name} stamps an id of version ${version}`;
+    const reported = `node id ${nodeId}: ${name} stamps an id of version ${version}`;
     if (earlier !== undefined && firstMs <= earlier.lastMs)
       this.fail(
-        `${told} with ${seconds(firstMs)} s, and ${earlier.name} one of version ${earlier.version} with ${seconds(earlier.lastMs)} s`,
+        `${reported} with ${seconds(firstMs)} s, and ${earlier.name} one of version ${earlier.version} with ${seconds(earlier.lastMs)} s`,
       );
     if (later !== undefined && lastMs >= later.firstMs)
       this.fail(
-        `${told} with ${seconds(lastMs)} s, and ${later.name} one of version ${later.version} with ${seconds(later.firstMs)} s`,
+        `${reported} with ${seconds(lastMs)} s, and ${later.name} one of version ${later.version} with ${seconds(later.firstMs)} s`,
       );
   }
 

@@ -205,7 +205,7 @@ export class Invariants {
     for (const other of tasks) {
       if (other === task || !believes(other)) continue;
       const { id } = task.lease;
-      this.#fail('exclusion', `node id ${id}: ${told(task)} and ${told(other)} at once`);
+      this.#fail('exclusion', `node id ${id}: ${reported(task)} and ${reported(other)} at once`);
     }
   }
 
@@ -311,7 +311,7 @@ export class Invariants {
     if (overMs < 0 || this.world.scheduler.now < this.#thawedUntil) return;
     this.#fail(
       'deadline',
-      `${told(task)} goes on with node id ${lease.id} ${overMs.toFixed(1)} ms after its deadline`,
+      `${reported(task)} goes on with node id ${lease.id} ${overMs.toFixed(1)} ms after its deadline`,
     );
   }
 
@@ -323,7 +323,7 @@ export class Invariants {
     if (before === undefined || lease.deadline === before || !lease.isValid()) return;
     const overMs = process.clock.monotonic() - before;
     if (overMs >= 0)
-      this.#fail('deadline', `${told(task)} is valid again ${overMs.toFixed(1)} ms after its deadline`);
+      this.#fail('deadline', `${reported(task)} is valid again ${overMs.toFixed(1)} ms after its deadline`);
   }
 
   /** Everything on some machine goes on: its guards need a moment. */
@@ -335,9 +335,9 @@ export class Invariants {
    * @param min what the process takes the age of what it read for, at least, in milliseconds
    * @param told the store's own upper bound, of the same reply
    */
-  onObserved(key: string, min: number, told: number): void {
+  onObserved(key: string, min: number, reported: number): void {
     const { storeOffsets, timeStepMs } = this.world.conditions;
-    const most = told * (1 + MOST_DRIFT) + Math.max(...storeOffsets) + timeStepMs + ROUNDING_MS;
+    const most = reported * (1 + MOST_DRIFT) + Math.max(...storeOffsets) + timeStepMs + ROUNDING_MS;
     if (min > most)
       this.#fail(
         'age',
@@ -391,10 +391,10 @@ export class Invariants {
   #afterSettings(body: string): void {
     const { world } = this;
     if (world.recording) world.note('store', `${CLUSTER_KEY} is now ${body}`);
-    const told = toldSize(body);
-    this.scales.onSettings(told);
-    this.#size = told.size;
-    if (!world.quiet) this.#sizeInTime = told.size;
+    const reported = toldSize(body);
+    this.scales.onSettings(reported);
+    this.#size = reported.size;
+    if (!world.quiet) this.#sizeInTime = reported.size;
   }
 
   /** A reply to a request about the settings has reached its task; `sent` is what it wanted to write. */
@@ -465,7 +465,7 @@ function keeper(before: ObservedObject, now: ObservedObject): Lease['previous'] 
   return now.sticky !== undefined && before.sticky === now.sticky ? 'same' : 'other';
 }
 
-function told({ name, lease, workRuns }: WatchedTask): string {
+function reported({ name, lease, workRuns }: WatchedTask): string {
   return `${name} (version ${lease.version}${workRuns() ? ', its command runs' : ''})`;
 }
 

@@ -21,9 +21,11 @@ export class PastObserver {
     this.#past.set(id, past);
     this.#isKept ||= now.history !== undefined;
     if (!this.#isKept) return;
-    const told = toldBy(now.history);
-    const isRight = told.length === past.length && told.every((each, index) => past[index]?.test(each));
-    if (!isRight) this.fail(`${id}.json tells of [${told.join(', ')}], and there were [${past.join(', ')}]`);
+    const reported = toldBy(now.history);
+    const isRight =
+      reported.length === past.length && reported.every((each, index) => past[index]?.test(each));
+    if (!isRight)
+      this.fail(`${id}.json tells of [${reported.join(', ')}], and there were [${past.join(', ')}]`);
   }
 }
 

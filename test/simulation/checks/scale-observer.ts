@@ -61,20 +61,20 @@ export class ScaleObserver {
   constructor(private readonly witness: ScaleWitness) {}
 
   /** `cluster.json` has been written. */
-  onSettings(told: ToldSize): void {
-    const before = this.#told;
-    if (before?.size === told.size && before.generation === told.generation) return;
+  onSettings(reported: ToldSize): void {
+    const before = this.#reported;
+    if (before?.size === reported.size && before.generation === reported.generation) return;
     this.#changedAt = this.witness.world.scheduler.now;
-    this.#sizes.push(told);
+    this.#sizes.push(reported);
   }
 
-  get #told(): ToldSize | undefined {
+  get #reported(): ToldSize | undefined {
     return this.#sizes.at(-1);
   }
 
   /** A process has got the settings as a reply. */
-  onHeard(process: SimulatedProcess, told: ToldSize): void {
-    this.#heard.set(process, told);
+  onHeard(process: SimulatedProcess, reported: ToldSize): void {
+    this.#heard.set(process, reported);
   }
 
   heardBy(process: SimulatedProcess): ToldSize | undefined {
@@ -115,7 +115,7 @@ export class ScaleObserver {
     const { fail } = this.witness;
     if (heard !== undefined && id >= heard.size)
       fail(`${name} takes node id ${id}, and knew of ${heard.size} ids`, 'retirement');
-    const generation = this.#told?.generation ?? 0;
+    const generation = this.#reported?.generation ?? 0;
     if (retiredIn !== undefined && retiredIn >= generation)
       fail(
         `${name} takes node id ${id}, which is retired in generation ${retiredIn} of ${generation}`,
@@ -139,7 +139,7 @@ export class ScaleObserver {
 
   /** A holder has been told that its id is to be given up, since the cluster has fewer. */
   onRetiring(name: string, id: number, size: number): void {
-    if (id < size || !this.#sizes.some((told) => told.size === size))
+    if (id < size || !this.#sizes.some((reported) => reported.size === size))
       this.witness.fail(`${name} is told to give up node id ${id} of ${size}`, 'survivors');
   }
 
@@ -150,7 +150,7 @@ export class ScaleObserver {
     const { damaged, from, to } = outcome;
     if (damaged.length > 0) fail(`${name} finds damage: ${JSON.stringify(damaged)}`, 'retirement');
     // A call that set out to grow does not retire what another has just given up.
-    const shrunk = from >= to && to === this.#told?.size && to < (this.#sizes.at(-2)?.size ?? to);
+    const shrunk = from >= to && to === this.#reported?.size && to < (this.#sizes.at(-2)?.size ?? to);
     // A listing of some time ago shows neither what was made since nor who has come.
     if (!shrunk || world.conditions.rates['stale-list'] > 0) return;
     const end = Math.max(...this.#sizes.map(({ size }) => size));
@@ -181,8 +181,8 @@ export class ScaleObserver {
   unfinished(): string | undefined {
     const [size] = this.#wanted.values();
     if (size !== undefined)
-      return `an operator is still busy giving the cluster ${size} node ids; it has ${this.#told?.size}`;
-    if (this.#due === undefined || this.#due === this.#told?.size) return undefined;
-    return `the cluster has ${this.#told?.size} node ids, and should have ${this.#due}`;
+      return `an operator is still busy giving the cluster ${size} node ids; it has ${this.#reported?.size}`;
+    if (this.#due === undefined || this.#due === this.#reported?.size) return undefined;
+    return `the cluster has ${this.#reported?.size} node ids, and should have ${this.#due}`;
   }
 }

@@ -258,7 +258,7 @@ export class Host {
 
   #hear(run: Run, event: LeaseEvent): void {
     const { world } = this;
-    if (world.recording && event.type !== 'waiting') world.note(run.name, told(event));
+    if (world.recording && event.type !== 'waiting') world.note(run.name, reported(event));
     if (event.type === 'acquired') {
       world.counts.tenures += 1;
       if (event.from === 'expired') world.counts.takeOvers += 1;
@@ -381,7 +381,7 @@ function isExpected(error: unknown): boolean {
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-function told(event: LeaseEvent): string {
+function reported(event: LeaseEvent): string {
   switch (event.type) {
     case 'acquired':
       return `acquired node id ${event.id} version ${event.version} (${event.from})`;

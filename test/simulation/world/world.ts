@@ -90,15 +90,15 @@ export class World {
   opened(client: SimulatedStore, { clock }: SimulatedProcess): LeaseStore {
     if (!this.options.observesAges) return client;
     // What the store tells of the age goes past the engine, to the check.
-    const told = async (...request: Parameters<LeaseStore['read']>) => {
+    const reported = async (...request: Parameters<LeaseStore['read']>) => {
       const object = await client.read(...request);
-      return object && { ...object, age: UNKNOWN_AGE, told: object.age };
+      return object && { ...object, age: UNKNOWN_AGE, reported: object.age };
     };
-    const store = observedAge({ ...timeless(client), read: told }, clock);
+    const store = observedAge({ ...timeless(client), read: reported }, clock);
     const read = async (...request: Parameters<LeaseStore['read']>) => {
-      const object = (await store.read(...request)) as Awaited<ReturnType<typeof told>>;
+      const object = (await store.read(...request)) as Awaited<ReturnType<typeof reported>>;
       if (object && !this.outside?.has(object.key))
-        this.invariants.onObserved(object.key, object.age.min, object.told.max);
+        this.invariants.onObserved(object.key, object.age.min, object.reported.max);
       return object;
     };
     return { ...store, read };

@@ -60,7 +60,7 @@ export class MachineHost {
     );
     scheduler.at(scheduler.now, process, () => {
       const run = this.open(process);
-      this.live(run).catch((error: unknown) => world.fail('errors', `${run.name} fails: ${told(error)}`));
+      this.live(run).catch((error: unknown) => world.fail('errors', `${run.name} fails: ${reported(error)}`));
     });
   }
 
@@ -191,6 +191,6 @@ export class MachineHost {
   }
 }
 
-function told(error: unknown): string {
+function reported(error: unknown): string {
   return error instanceof Error ? `${error.message}${error.stack ? `\n${error.stack}` : ''}` : String(error);
 }

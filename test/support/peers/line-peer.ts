@@ -70,16 +70,18 @@ function talkTo(
   });
   child.stdin.on('error', () => {});
   createInterface(child.stdout).on('line', (line) => {
-    const told = JSON.parse(line) as { event: string } | { call: number; result?: unknown; error?: string };
-    if ('event' in told) {
-      events.push(told);
-      if (told.event === 'ready') ready.resolve(undefined);
+    const reported = JSON.parse(line) as
+      | { event: string }
+      | { call: number; result?: unknown; error?: string };
+    if ('event' in reported) {
+      events.push(reported);
+      if (reported.event === 'ready') ready.resolve(undefined);
       return;
     }
-    const call = calls.get(told.call);
-    calls.delete(told.call);
-    if (told.error === undefined) call?.resolve(told.result);
-    else call?.reject(new PeerError(told.error));
+    const call = calls.get(reported.call);
+    calls.delete(reported.call);
+    if (reported.error === undefined) call?.resolve(reported.result);
+    else call?.reject(new PeerError(reported.error));
   });
   const ended = new Promise<void>((resolve) => {
     const end = (why: string) => {

@@ -39,6 +39,7 @@ export async function startSpringConfigPeer(
     contexts: () => peer.call('contexts'),
     write: (path, value) => peer.call('write', { path, value }),
     remove: (path) => peer.call('remove', { path }),
-    changes: () => peer.events.flatMap((told) => ('keys' in told ? [told.keys as readonly string[]] : [])),
+    changes: () =>
+      peer.events.flatMap((reported) => ('keys' in reported ? [reported.keys as readonly string[]] : [])),
   };
 }

@@ -83,12 +83,12 @@ describe.each(['file', 's3'] as const)('nodelease console of a %s store', (kind)
     const report = (await (await fetch(`${url}/api/leases`)).json()) as StatusReport;
     const status = runCli(['status', '--json', ...store.options], { env: { ...store.env } });
     await status.exit;
-    const told = JSON.parse(status.stdout()) as StatusReport;
+    const reported = JSON.parse(status.stdout()) as StatusReport;
     const facts = ({ nodes, ...head }: StatusReport) => ({
       head,
       nodes: nodes.map(({ id, state, version, taskId }) => ({ id, state, version, taskId })),
     });
-    expect(facts(report)).toEqual(facts(told));
+    expect(facts(report)).toEqual(facts(reported));
 
     // A client that comes later, or comes back, is told everything.
     const again = await follow(url);

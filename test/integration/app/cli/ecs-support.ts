@@ -118,8 +118,8 @@ async function follow(url: string, states: string[]): Promise<string[]> {
     try {
       const response = await fetch(url, { headers: { connection: 'close' } });
       const { state } = (await response.json()) as { state: string };
-      const told = `${response.status} ${state}`;
-      if (states.at(-1) !== told) states.push(told);
+      const reported = `${response.status} ${state}`;
+      if (states.at(-1) !== reported) states.push(reported);
     } catch (error) {
       // A connection that is lost says nothing: the next one is answered, or nothing listens there any more.
       const { cause } = error as { cause?: { code?: string } };

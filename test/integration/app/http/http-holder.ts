@@ -44,23 +44,23 @@ export class Holder {
     return new Holder(holder, url, durationMs);
   }
 
-  told(type: string): Told[] {
+  reported(type: string): Told[] {
     const lines = this.process.stdout().split('\n').slice(0, -1);
     return lines.map((line) => JSON.parse(line) as Told).filter((line) => line.type === type);
   }
 
   /** By how much the latest renewal was sent later than it should have been, in milliseconds. */
   get latestMs(): number {
-    const sent = this.told('renewed').map(({ at, tookMs }) => at - tookMs);
+    const sent = this.reported('renewed').map(({ at, tookMs }) => at - tookMs);
     return Math.max(...sent.slice(1).map((at, index) => at - (sent[index] ?? 0) - this.durationMs / 3));
   }
 
   /** What it holds after garbage has been collected, in bytes. */
   async heap(): Promise<number> {
-    const before = this.told('heap').length;
+    const before = this.reported('heap').length;
     this.process.kill('SIGUSR2');
-    await expect.poll(() => this.told('heap').length, { timeout: 20_000 }).toBe(before + 1);
-    return this.told('heap').at(-1)?.bytes ?? Number.NaN;
+    await expect.poll(() => this.reported('heap').length, { timeout: 20_000 }).toBe(before + 1);
+    return this.reported('heap').at(-1)?.bytes ?? Number.NaN;
   }
 
   /**

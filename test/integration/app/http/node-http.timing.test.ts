@@ -27,7 +27,7 @@ describe('the node of a process, on MinIO', () => {
     expect(opened).toBeGreaterThan(10_500);
     expect(Object.keys(refused)).toEqual(['431']);
     expect(new Set(statuses)).toEqual(new Set([200]));
-    expect(holder.told('lost')).toEqual([]);
+    expect(holder.reported('lost')).toEqual([]);
     // A third of the lease's duration is what others may take of this machine meanwhile.
     expect(holder.latestMs).toBeLessThan(1_000);
   });

@@ -19,19 +19,19 @@ describe('200 health checks a second and 100 clients that follow the cluster, fo
     const late = await holder.heap();
     const { code } = await load.exit;
     expect(code).toBe(0);
-    const told = JSON.parse(load.stdout());
-    expect(told).toMatchObject({
-      answered: told.asked,
-      statuses: { 200: told.asked },
+    const reported = JSON.parse(load.stdout());
+    expect(reported).toMatchObject({
+      answered: reported.asked,
+      statuses: { 200: reported.asked },
       failures: [],
       failed: 0,
       streamsOpen: 100,
       streamsEnded: 0,
       hellos: 100,
     });
-    expect(told.asked).toBeGreaterThan(11_900);
+    expect(reported.asked).toBeGreaterThan(11_900);
     expect(holder.latestMs).toBeLessThanOrEqual(100);
-    expect(holder.told('lost')).toEqual([]);
+    expect(holder.reported('lost')).toEqual([]);
     expect(late - early).toBeLessThan(1_000_000);
   });
 });

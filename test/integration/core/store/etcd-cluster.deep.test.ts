@@ -108,18 +108,19 @@ it('a watch ends when its server has lost the others, and the next one is made a
   const other = await open(cluster.servers.find((server) => server !== leader)?.address);
   await store.list();
   const given = new AbortController();
-  const told: string[] = [];
+  const reported: string[] = [];
   const watch = () =>
-    store.changed?.(given.signal, ({ key }) => told.push(key) < 0) ?? Promise.reject(new Error('no watch'));
+    store.changed?.(given.signal, ({ key }) => reported.push(key) < 0) ??
+    Promise.reject(new Error('no watch'));
   const first = watch();
   await other.create('0.json', 'x', {});
-  await expect.poll(() => told).toEqual(['0.json']);
+  await expect.poll(() => reported).toEqual(['0.json']);
   cluster.isolate(leader);
   await first;
   const second = watch();
   await cluster.leader();
   await other.create('1.json', 'x', {});
-  await expect.poll(() => told.at(-1)).toBe('1.json');
+  await expect.poll(() => reported.at(-1)).toBe('1.json');
   given.abort(new Error('enough'));
   await expect(second).rejects.toThrow('enough');
 });

@@ -120,10 +120,10 @@ describe('a store on a real etcd', () => {
     const store = await open(newEtcdStore({ address }));
     await store.list();
     const given = new AbortController();
-    const told: string[] = [];
-    const waiting = store.changed?.(given.signal, ({ key }) => told.push(key) < 0);
+    const reported: string[] = [];
+    const waiting = store.changed?.(given.signal, ({ key }) => reported.push(key) < 0);
     await store.create('0.json', 'x', {});
-    await expect.poll(() => told).toEqual(['0.json']);
+    await expect.poll(() => reported).toEqual(['0.json']);
     given.abort(new Error('enough'));
     await expect(waiting).rejects.toThrow('enough');
   });
@@ -193,13 +193,13 @@ describe('the age of a write', () => {
   it('is no change that a waiting task is told of', async () => {
     const store = await open(newEtcdStore({ address }));
     await store.list();
-    const told: string[] = [];
+    const reported: string[] = [];
     const given = new AbortController();
-    const waiting = store.changed?.(given.signal, ({ key }) => told.push(key) === 2);
+    const waiting = store.changed?.(given.signal, ({ key }) => reported.push(key) === 2);
     await store.create('0.json', 'x', {}, forMs);
     await store.create('1.json', 'x', {}, forMs);
     await waiting;
-    expect(told).toEqual(['0.json', '1.json']);
+    expect(reported).toEqual(['0.json', '1.json']);
   });
 });
 

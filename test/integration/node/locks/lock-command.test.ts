@@ -176,8 +176,8 @@ describe('a command that runs for a lock', () => {
   });
 
   it('runs again with --restart after the lock was taken away, and not once a signal has asked for the end', async () => {
-    const told = `trap 'echo told to stop' TERM; echo token $LOCK_TOKEN pid $$; while :; do sleep 0.05; done`;
-    const run = locked(told, '--duration', '6s', '--restart');
+    const reported = `trap 'echo told to stop' TERM; echo token $LOCK_TOKEN pid $$; while :; do sleep 0.05; done`;
+    const run = locked(reported, '--duration', '6s', '--restart');
     const first = await working(run, 1);
     await evictInProcess();
     // The eviction itself has a token, so that the old holder is fenced off.

@@ -174,14 +174,14 @@ describe('the command', () => {
     const run = runCli(command, environment({ NODE_OPTIONS: `--import ${SDK}` }));
     expect(await run.exit).toEqual({ code: 0, signal: null });
     const lines = (await readFile(join(folder, 'spans'), 'utf8')).trim().split('\n');
-    const told = lines.map(
+    const reported = lines.map(
       (line) => JSON.parse(line) as { name: string; attributes: Record<string, unknown> },
     );
-    const names = told.map(({ name }) => name);
+    const names = reported.map(({ name }) => name);
     expect([names[0], names.at(-1)]).toEqual(['nodelease.acquire', 'nodelease.release']);
     expect(names.slice(1, -1).every((name) => name === 'nodelease.renew')).toBe(true);
     expect(names.length).toBeGreaterThan(2);
-    expect(told[0]?.attributes).toMatchObject({
+    expect(reported[0]?.attributes).toMatchObject({
       'nodelease.node_id': 0,
       'nodelease.version': 1,
       'nodelease.from': 'vacant',

@@ -68,35 +68,35 @@ async function becomes({ all }: Told, wanted: string[]): Promise<void> {
 
 describe('a standing watch', () => {
   it('on children tells them now, and after every change, from before the znode is made to after it is gone', async () => {
-    const told = tellChildren(open(), '/w');
-    await told.watch.first;
-    expect(told.all).toEqual(['absent']);
+    const reported = tellChildren(open(), '/w');
+    await reported.watch.first;
+    expect(reported.all).toEqual(['absent']);
     await writer.create('/w', '', 'persistent');
-    await becomes(told, ['absent', '']);
+    await becomes(reported, ['absent', '']);
     await writer.create('/w/a', '', 'persistent');
-    await becomes(told, ['absent', '', 'a']);
+    await becomes(reported, ['absent', '', 'a']);
     await writer.create('/w/b', '', 'persistent');
-    await becomes(told, ['absent', '', 'a', 'a,b']);
+    await becomes(reported, ['absent', '', 'a', 'a,b']);
     await writer.remove('/w/a');
     await writer.remove('/w/b');
-    await expect.poll(() => told.all.at(-1)).toBe('');
+    await expect.poll(() => reported.all.at(-1)).toBe('');
     await writer.remove('/w');
-    await expect.poll(() => told.all.at(-1)).toBe('absent');
+    await expect.poll(() => reported.all.at(-1)).toBe('absent');
   });
 
   it('on data tells it now, and after every change, from before the znode is made to after it is gone', async () => {
-    const told = tellData(open(), '/w');
-    await becomes(told, ['absent']);
+    const reported = tellData(open(), '/w');
+    await becomes(reported, ['absent']);
     await writer.create('/w', '1', 'persistent');
-    await becomes(told, ['absent', '=1']);
+    await becomes(reported, ['absent', '=1']);
     await writer.setData('/w', '2');
-    await becomes(told, ['absent', '=1', '=2']);
+    await becomes(reported, ['absent', '=1', '=2']);
     await writer.create('/w/child', '', 'persistent');
     await writer.remove('/w/child');
     await writer.remove('/w');
-    await becomes(told, ['absent', '=1', '=2', 'absent']);
+    await becomes(reported, ['absent', '=1', '=2', 'absent']);
     await writer.create('/w', '2', 'persistent');
-    await becomes(told, ['absent', '=1', '=2', 'absent', '=2']);
+    await becomes(reported, ['absent', '=1', '=2', 'absent', '=2']);
   });
 
   it('tells a znode that was replaced by an equal one, and data that was written again', async () => {
@@ -185,10 +185,10 @@ describe('a standing watch', () => {
       for (const watch of some) watch.close();
     }
     expect(client.openWatches).toBe(0);
-    const told = tellData(client, '/w');
-    await told.watch.first;
+    const reported = tellData(client, '/w');
+    await reported.watch.first;
     await writer.setData('/w', '1');
-    await becomes(told, ['=', '=1']);
+    await becomes(reported, ['=', '=1']);
     expect(client.openWatches).toBe(1);
   });
 
@@ -197,7 +197,7 @@ describe('a standing watch', () => {
     const all = Array.from({ length: 20 }, (_, i) => (i % 2 ? tellChildren : tellData)(client, '/w'));
     await Promise.all(all.map(({ watch }) => watch.first));
     await writer.create('/w', 'x', 'persistent');
-    await Promise.all(all.map((told, i) => becomes(told, ['absent', i % 2 ? '' : '=x'])));
+    await Promise.all(all.map((reported, i) => becomes(reported, ['absent', i % 2 ? '' : '=x'])));
   });
 
   it('is refused on a path that cannot be one', () => {

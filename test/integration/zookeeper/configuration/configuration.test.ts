@@ -64,8 +64,8 @@ describe('a configuration', () => {
   it('is empty where nothing was published, and follows from then on what is published and what is changed directly', async () => {
     const client = await scene.open();
     const config = await open(await scene.open());
-    const told: unknown[] = [];
-    config.onChange(({ changes }) => told.push(...changes));
+    const reported: unknown[] = [];
+    config.onChange(({ changes }) => reported.push(...changes));
     expect(plain(config)).toEqual({});
     await publisher(client).publish(keys({ 'db.url': 'a', 'db.user': 'u' }));
     await expect.poll(() => plain(config)).toEqual({ 'db.url': 'a', 'db.user': 'u' });
@@ -77,7 +77,7 @@ describe('a configuration', () => {
     await expect.poll(() => config.get('by-hand')).toBe('x');
     await client.remove('/config/shop,prod/db/user');
     await expect.poll(() => config.get('db.user')).toBeUndefined();
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { key: 'db.url', old: undefined, new: 'a' },
       { key: 'db.user', old: undefined, new: 'u' },
       { key: 'log.level', old: undefined, new: 'info' },
@@ -212,17 +212,17 @@ describe('a configuration', () => {
   it('can be iterated, change by change, until it is closed', async () => {
     const client = await scene.open();
     const config = await open(await scene.open());
-    const told: string[] = [];
+    const reported: string[] = [];
     const iteration = (async () => {
-      for await (const { changes } of config) told.push(...changes.map(({ key }) => key));
+      for await (const { changes } of config) reported.push(...changes.map(({ key }) => key));
     })();
     for (const key of ['a', 'b', 'c']) {
       await publisher(client).publish(keys({ [key]: '1' }));
-      await expect.poll(() => told).toContain(key);
+      await expect.poll(() => reported).toContain(key);
     }
     await config.close();
     await iteration;
-    expect(told).toEqual(['a', 'b', 'c']);
+    expect(reported).toEqual(['a', 'b', 'c']);
   });
 
   it('goes on after a lost connection and a lost session, with what was changed meanwhile, and leaves no watch', async () => {

@@ -213,14 +213,14 @@ describe('a publish', () => {
     const clock = new VirtualClock();
     const lossy = beforeFirst(client, 'multi', () => proxy.stall('to-client'));
     const published = publisher(lossy, { clock }).publish(keys({ a: '1' }), { timeoutMs: 1_000 });
-    const told = expect(published).rejects.toMatchObject({
+    const reported = expect(published).rejects.toMatchObject({
       code: 'ZOOKEEPER_FAILED',
       outcome: 'unknown',
       message: 'whether revision 1 of shop,prod was published is unknown: the reply was lost',
     });
     await expect.poll(async () => (await publisher(other).read()).revision).toBe(1);
     await clock.advance(1_000);
-    await told;
+    await reported;
     proxy.heal();
   });
 

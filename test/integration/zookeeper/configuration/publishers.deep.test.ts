@@ -31,7 +31,7 @@ it('50 publishers lose no update in a minute of broken connections, and the hist
     Array.from({ length: PUBLISHERS }, () => scene.openThroughProxy({ sessionTimeoutMs: 10_000 })),
   );
   const end = performance.now() + RUN_MS;
-  const told: (Partial<Revision> & { readonly by: string })[] = [];
+  const reported: (Partial<Revision> & { readonly by: string })[] = [];
   const tally = { published: 0, conflicts: 0, unknown: 0 };
   const next = ({ properties }: Pick<ContextState, 'properties'>) =>
     String(Number(properties.get('total') ?? 0) + 1);
@@ -42,13 +42,13 @@ it('50 publishers lose no update in a minute of broken connections, and the hist
     for (let n = 0; performance.now() < end; n += 1) {
       try {
         if (id % 2 === 0)
-          told.push({
+          reported.push({
             ...(await config.publish(changes, { timeoutMs: 60_000, message: `${n}` })),
             by: `p${id}:${n}`,
           });
         else {
           const state = await config.read();
-          told.push({
+          reported.push({
             ...(await config.publish(changes(state), {
               timeoutMs: 60_000,
               message: `${n}`,
@@ -107,7 +107,7 @@ it('50 publishers lose no update in a minute of broken connections, and the hist
   expect(new Set(history.map(({ author, message }) => `${author}:${message}`)).size).toBe(revision);
   expect(new Map([...properties].sort())).toEqual(new Map([...replayed].sort()));
   expect(
-    told.filter(
+    reported.filter(
       ({ revision: number = 0, by }) =>
         `${history[number - 1]?.author}:${history[number - 1]?.message}` !== by,
     ),

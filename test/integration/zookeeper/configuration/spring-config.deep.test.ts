@@ -86,13 +86,13 @@ test('Spring is told of every publish, of removals too, and has the values by th
   const config = publisher(zookeeper, NAME);
   await config.publish(keys({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' }));
   const { changes } = await springWith({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' });
-  const told = (since = 0) =>
+  const reported = (since = 0) =>
     [...new Set(changes().slice(since).flat())].filter((key) => key.startsWith('told.')).sort();
-  await expect.poll(() => told(), SEEN).toEqual(['told.a', 'told.url', 'told.user']);
+  await expect.poll(() => reported(), SEEN).toEqual(['told.a', 'told.url', 'told.user']);
   const before = changes().length;
   await config.publish(keys({ 'told.a': '2', 'told.url': null, 'told.fresh': 'new' }));
   await springWith({ 'told.a': '2', 'told.user': 'u', 'told.fresh': 'new' });
-  await expect.poll(() => told(before), SEEN).toEqual(['told.a', 'told.fresh', 'told.url']);
+  await expect.poll(() => reported(before), SEEN).toEqual(['told.a', 'told.fresh', 'told.url']);
   await config.rollback(1);
   await springWith({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' });
 });

@@ -72,10 +72,10 @@ describe('a watcher of the nodes', () => {
 
   it('is ready where nothing was ever announced, and sees the first one who does', async () => {
     const { watcher } = watch();
-    const told: number[] = [];
-    watcher.onChange((ids) => told.push(ids.size));
+    const reported: number[] = [];
+    watcher.onChange((ids) => reported.push(ids.size));
     await watcher.ready;
-    expect([watcher.nodes.size, told]).toEqual([0, [0]]);
+    expect([watcher.nodes.size, reported]).toEqual([0, [0]]);
     await add('00', '08', json(0, 1));
     await expect.poll(() => watcher.knownVersions()).toEqual({ 0: 1 });
   });
@@ -84,9 +84,9 @@ describe('a watcher of the nodes', () => {
     await add('00', '08', json(0, 1));
     await add('00', '09', json(1, 1));
     const { watcher } = watch();
-    const told: string[] = [];
+    const reported: string[] = [];
     watcher.onChange((ids) =>
-      told.push(
+      reported.push(
         [...ids]
           .sort()
           .map((id) => `${id}:${watcher.nodes.get(id)?.version ?? '-'}`)
@@ -94,14 +94,14 @@ describe('a watcher of the nodes', () => {
       ),
     );
     await watcher.ready;
-    expect(told).toEqual(['8:1 9:1']);
+    expect(reported).toEqual(['8:1 9:1']);
     await add('00', '0A', json(2, 7));
-    await expect.poll(() => told.at(-1)).toBe('10:7');
+    await expect.poll(() => reported.at(-1)).toBe('10:7');
     await other.setData(path('00', '08'), json(0, 2));
-    await expect.poll(() => told.at(-1)).toBe('8:2');
+    await expect.poll(() => reported.at(-1)).toBe('8:2');
     await other.remove(path('00', '09'));
-    await expect.poll(() => told.at(-1)).toBe('9:-');
-    expect(told).toHaveLength(4);
+    await expect.poll(() => reported.at(-1)).toBe('9:-');
+    expect(reported).toHaveLength(4);
   });
 
   it('tells nothing of writes that change nothing, nor to who has unsubscribed, nor after its end', async () => {
@@ -109,20 +109,20 @@ describe('a watcher of the nodes', () => {
     await add('00', '09', json(1, 1));
     const { watcher } = watch();
     await watcher.ready;
-    const told: number[][] = [];
+    const reported: number[][] = [];
     const unsubscribed: unknown[] = [];
-    watcher.onChange((ids) => told.push([...ids]));
+    watcher.onChange((ids) => reported.push([...ids]));
     watcher.onChange((ids) => unsubscribed.push(ids))();
     for (let i = 0; i < 5; i += 1) await other.setData(path('00', '08'), json(0, 1));
     await other.setData(path('00', '09'), json(1, 2));
-    await expect.poll(() => told.flat()).toContain(9);
-    expect(told.flat()).not.toContain(8);
+    await expect.poll(() => reported.flat()).toContain(9);
+    expect(reported.flat()).not.toContain(8);
     watcher.close();
-    const heard = told.length;
+    const heard = reported.length;
     const { watcher: witness } = watch();
     await other.remove(path('00', '09'));
     await expect.poll(() => witness.knownVersions()).toEqual({ 0: 1 });
-    expect(told).toHaveLength(heard);
+    expect(reported).toHaveLength(heard);
     expect(unsubscribed).toEqual([]);
     expect(watcher.knownVersions()).toEqual({ 0: 1, 1: 2 });
     expect(watcher.stale).toBeDefined();
@@ -310,8 +310,8 @@ describe('the width of node ids', () => {
   it('is 8 bits for one group, grows with the highest group, and tells each step', async () => {
     const width = watchIdWidth(client());
     opened.push(() => width.close());
-    const told: number[] = [];
-    width.onChange((bits) => told.push(bits));
+    const reported: number[] = [];
+    width.onChange((bits) => reported.push(bits));
     await width.first;
     expect(width.value).toBe(8);
     for (const [group, bits] of [
@@ -326,7 +326,7 @@ describe('the width of node ids', () => {
       await other.ensurePath(`${NODES}/${group}`);
       await expect.poll(() => width.value).toBe(bits);
     }
-    expect(told).toEqual([9, 10, 15, 16]);
+    expect(reported).toEqual([9, 10, 15, 16]);
   });
 
   it('never shrinks: ids of the higher group may have been made in this very millisecond', async () => {
@@ -359,15 +359,15 @@ describe('the width of node ids', () => {
 
   it('stays as it is after its end', async () => {
     const width = watchIdWidth(client());
-    const told: number[] = [];
-    width.onChange((bits) => told.push(bits));
+    const reported: number[] = [];
+    width.onChange((bits) => reported.push(bits));
     await width.first;
     width.close();
     const witness = watchIdWidth(client());
     opened.push(() => witness.close());
     await other.ensurePath(`${NODES}/01`);
     await expect.poll(() => witness.value).toBe(9);
-    expect([width.value, told]).toEqual([8, []]);
+    expect([width.value, reported]).toEqual([8, []]);
   });
 });
 

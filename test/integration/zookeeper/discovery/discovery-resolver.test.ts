@@ -102,8 +102,8 @@ describe('the resolver of endpoints', () => {
     await offer(1);
     const { resolver: made, zookeeper } = resolver();
     const all = made.instancesOfAllKeys('pay');
-    const told: string[] = [];
-    all.onChange(() => told.push(ids(all)));
+    const reported: string[] = [];
+    all.onChange(() => reported.push(ids(all)));
     await all.ready;
     expect(ids(all)).toBe('orders:1,orders:2');
     await offer(7, 'amex');
@@ -111,7 +111,7 @@ describe('the resolver of endpoints', () => {
     await other.remove(path(2, 'visa'));
     await other.remove('/discovery/endpoints/pay/visa');
     await expect.poll(() => ids(all)).toBe('orders:1,orders:7');
-    expect(told).toEqual(['orders:1,orders:2', 'orders:1,orders:7,orders:2', 'orders:1,orders:7']);
+    expect(reported).toEqual(['orders:1,orders:2', 'orders:1,orders:7,orders:2', 'orders:1,orders:7']);
     await expect.poll(() => all.stale).toBeUndefined();
     // The keys, two of them, and what stands below each.
     await expect.poll(() => zookeeper.openWatches).toBe(5);

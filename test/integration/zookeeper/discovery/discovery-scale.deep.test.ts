@@ -88,10 +88,10 @@ describe(`a tree of ${NODES} nodes`, () => {
     await register(writer, NODES);
     const watchers = [watch(), watch()];
     await Promise.all(watchers.map(({ ready }) => ready));
-    const told = watchers.map(() => 0);
+    const reported = watchers.map(() => 0);
     watchers.forEach((watcher, i) => {
       watcher.onChange((ids) => {
-        told[i] = (told[i] ?? 0) + ids.size;
+        reported[i] = (reported[i] ?? 0) + ids.size;
       });
     });
 
@@ -148,6 +148,6 @@ describe(`a tree of ${NODES} nodes`, () => {
     const truth = await tree();
     expect(Object.keys(truth)).toHaveLength(present.size);
     for (const watcher of watchers) await expect.poll(() => seenBy(watcher)).toEqual(truth);
-    for (const heard of told) expect(heard).toBeGreaterThan(changes / 2);
+    for (const heard of reported) expect(heard).toBeGreaterThan(changes / 2);
   });
 });

@@ -219,8 +219,8 @@ describe('nodelease doctor --provider zookeeper', () => {
     // Where ids are leased from a store, none of that is needed.
     await restrict(server, `${below}/discovery/stamps/00/09`, ['read', 'admin']);
     expect(await checkRights({ ...examined, allocates: false })).toMatchObject({ denied: [], failed: [] });
-    const beside = await runInProcess(['doctor', '--store', 'memory:', '--zookeeper', connect]);
-    expect(beside).toMatchObject({
+    const nextTo = await runInProcess(['doctor', '--store', 'memory:', '--zookeeper', connect]);
+    expect(nextTo).toMatchObject({
       code: 0,
       complaints: '',
       answer: expect.stringContaining(`ZooKeeper at ${connect}`),

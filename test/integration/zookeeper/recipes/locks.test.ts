@@ -326,8 +326,8 @@ describe('a semaphore', () => {
 describe('an election', () => {
   it('has one leader, tells observers of each, and ends with its signal', async () => {
     const client = await scene.open();
-    const told: (string | undefined)[] = [];
-    const watch = watchLeader(client, PATH, (leader) => told.push(leader?.id));
+    const reported: (string | undefined)[] = [];
+    const watch = watchLeader(client, PATH, (leader) => reported.push(leader?.id));
     await watch.first;
     const over = new AbortController();
     const terms: { readonly id: string; readonly token: bigint; end(): void }[] = [];
@@ -341,7 +341,7 @@ describe('an election', () => {
     for (const [count, leader] of ['a', 'b', 'a', 'b'].entries()) {
       // Both stand, the second one behind the first, until its term is ended here.
       await standing(client, 2);
-      await expect.poll(() => told.at(-1)).toBe(leader);
+      await expect.poll(() => reported.at(-1)).toBe(leader);
       await expect.poll(() => terms.map(({ id }) => id)).toEqual(['a', 'b', 'a', 'b'].slice(0, count + 1));
       expect((await participants(client, PATH)).map(({ id, isLeader }) => [id, isLeader])).toEqual([
         [leader, true],
@@ -354,8 +354,8 @@ describe('an election', () => {
     const tokens = terms.map(({ token }) => token);
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => (a < b ? -1 : 1)));
     await standing(client, 0);
-    await expect.poll(() => told.at(-1)).toBeUndefined();
-    expect(told.slice(0, 5)).toEqual([undefined, 'a', 'b', 'a', 'b']);
+    await expect.poll(() => reported.at(-1)).toBeUndefined();
+    expect(reported.slice(0, 5)).toEqual([undefined, 'a', 'b', 'a', 'b']);
     watch.close();
   });
 });

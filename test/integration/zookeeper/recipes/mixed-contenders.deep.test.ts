@@ -36,10 +36,10 @@ async function contest(
   processes: readonly (readonly [Starter, Omit<Contest, 'path' | 'witness'>])[],
 ): Promise<ContenderReport[]> {
   const peers = await Promise.all(processes.map(([start]) => start({ connect })));
-  const told = processes.map(
+  const reported = processes.map(
     ([, each], index) => peers[index]?.contend({ ...each, path, witness: `${path}-witness/${index}` }) ?? [],
   );
-  return (await Promise.all(told)).flat();
+  return (await Promise.all(reported)).flat();
 }
 
 /** In the order of their beginnings. */

@@ -160,14 +160,14 @@ describe('a distributed queue', () => {
       fault: 'damaged',
       path: `${PATH}/queue-0000000000`,
     });
-    const told: string[] = [];
+    const reported: string[] = [];
     const mail = queue(client, PATH, {
       ...(options as typeof ONCE),
-      onDamaged: (error, data) => told.push(`${error.path} ${data}`),
+      onDamaged: (error, data) => reported.push(`${error.path} ${data}`),
     });
     const item = await mail.take();
     expect(('data' in item ? (item as { data: Buffer }).data : item).toString()).toBe('good');
-    expect(told).toEqual([`${PATH}/queue-0000000001 more junk`]);
+    expect(reported).toEqual([`${PATH}/queue-0000000001 more junk`]);
   });
 
   it('names bad input', async () => {

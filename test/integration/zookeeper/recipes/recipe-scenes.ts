@@ -70,14 +70,14 @@ const FREE = [Buffer.from('127.0.0.1').toString('hex'), ''];
 /** The trees without the data that nobody reads, which are free: those that are so in the golden ones. */
 export function withoutFreeData(moments: Moments, golden: Moments): Moments {
   const compared = Object.entries(moments).map(([moment, znodes]) => {
-    const told = znodes.map(
+    const reported = znodes.map(
       ([path, mode, data], index): TreeNode => [
         path,
         mode,
         FREE.includes(golden[moment]?.[index]?.[2] ?? '') ? '' : data,
       ],
     );
-    return [moment, told] as const;
+    return [moment, reported] as const;
   });
   return Object.fromEntries(compared);
 }

@@ -194,15 +194,15 @@ test('what Curator can read is read alike, and what it cannot is unreadable', as
     '{"name":"a\tb"}',
   ];
   for (const json of [...texts, ...whole]) {
-    const told = await peer.decode(json).catch(() => undefined);
+    const reported = await peer.decode(json).catch(() => undefined);
     const decoded = decodeInstance({ name: 'n', id: 'i', data: Buffer.from(json) }, jsonPayload);
     const label = json.slice(0, 80);
-    if (told === undefined || decoded.status === 'unreadable') {
-      expect([label, decoded.status]).toEqual([label, told === undefined ? 'unreadable' : 'readable']);
+    if (reported === undefined || decoded.status === 'unreadable') {
+      expect([label, decoded.status]).toEqual([label, reported === undefined ? 'unreadable' : 'readable']);
       continue;
     }
     // Where the JSON tells no name, the znode's is taken; Curator tells none.
-    const expected = { ...told, name: told.name || 'n', id: told.id || 'i' };
+    const expected = { ...reported, name: reported.name || 'n', id: reported.id || 'i' };
     expect([label, asJava(decoded.instance)]).toEqual([label, expected]);
   }
 });

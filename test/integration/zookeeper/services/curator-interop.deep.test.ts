@@ -211,8 +211,8 @@ describe('an instance that Java has registered', () => {
     const discovery = discover();
     const cache = discovery.cache('orders');
     const provider = discovery.provider('orders');
-    const told = vi.fn();
-    cache.onChange(told);
+    const reported = vi.fn();
+    cache.onChange(reported);
     await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 8080, ...init });
     const expected = {
       ...instanceOf({ id: 'theirs', address: 'java-host' }),
@@ -225,7 +225,7 @@ describe('an instance that Java has registered', () => {
     expect(await discovery.queryForInstance('orders', 'theirs')).toEqual(expected);
     await expect.poll(() => cache.instances, SEEN).toEqual([expected]);
     await expect.poll(() => provider.pick(), SEEN).toEqual(expected);
-    await expect.poll(() => told, SEEN).toHaveBeenCalledWith([expected]);
+    await expect.poll(() => reported, SEEN).toHaveBeenCalledWith([expected]);
     expect(provider.url()).toBe(
       init.uriSpec
         ? 'http://java-host:8080/v1'

@@ -198,7 +198,7 @@ describe('a command that nodelease runs', () => {
      * A task that cannot be taken out, and is sent these signals at once. Its end, when it was told, and
      * whether that was waited for in vain.
      */
-    async function told(
+    async function reported(
       taskId: string,
       signals: readonly NodeJS.Signals[],
     ): Promise<{ afterMs: number; inVain: boolean }> {
@@ -220,13 +220,13 @@ describe('a command that nodelease runs', () => {
       proxy.stall('both');
       const at = Date.now();
       for (const signal of signals) task.kill(signal);
-      const [, told] = await task.waitForOutput(/^(\d{13}) told$/m);
+      const [, reported] = await task.waitForOutput(/^(\d{13}) told$/m);
       expect((await task.exit).code).toBe(0);
-      return { afterMs: Number(told) - at, inVain: inVain(task) };
+      return { afterMs: Number(reported) - at, inVain: inVain(task) };
     }
 
     it('is told of a signal after a second', async () => {
-      const { afterMs, inVain } = await told('task', ['SIGTERM']);
+      const { afterMs, inVain } = await reported('task', ['SIGTERM']);
       expect([afterMs > 900, inVain]).toEqual([true, true]);
     });
 
@@ -234,7 +234,7 @@ describe('a command that nodelease runs', () => {
       // A machine that has much else to do may take a second for it once in a while.
       const trials: unknown[] = [];
       while (trials.length < 5) {
-        const trial = await told(`task${trials.length}`, ['SIGTERM', 'SIGINT']);
+        const trial = await reported(`task${trials.length}`, ['SIGTERM', 'SIGINT']);
         if (!trial.inVain) return;
         trials.push(trial);
       }

@@ -284,12 +284,12 @@ describe('a discovery server', () => {
     ['no address', { ...ONE, address: null }, 'address'],
     ['a port out of range', { ...ONE, port: 65_536 }, 'port'],
     ['another name', { ...ONE, name: 'billing' }, 'name'],
-  ])('refuses %s, and writes nothing', async (_, instance, told) => {
+  ])('refuses %s, and writes nothing', async (_, instance, reported) => {
     const server = await start();
     const answer = await ask(server, '/v1/service/orders/one', put(instance));
     expect(answer).toMatchObject({
       status: 400,
-      body: { error: 'bad-request', message: expect.stringContaining(told) },
+      body: { error: 'bad-request', message: expect.stringContaining(reported) },
     });
     expect(answer.body.message.length).toBeLessThan(500);
     expect(await tree.children('/services')).toBeUndefined();

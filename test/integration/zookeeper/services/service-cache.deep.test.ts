@@ -81,7 +81,7 @@ it('a service cache without a connection loses none over a link so slow that rea
   );
   const link = await slowLink();
   const zookeeper = client(connect.replace(/^[^/]*/, `127.0.0.1:${link.port}`), { sessionTimeoutMs: 30_000 });
-  const [reports, told]: [string[], number[]] = [[], []];
+  const [reports, reported]: [string[], number[]] = [[], []];
   const options = { clock: systemClock, basePath: BASE, payload: jsonPayload };
   const cache = new ServiceCache({
     ...options,
@@ -90,7 +90,7 @@ it('a service cache without a connection loses none over a link so slow that rea
     onUnreadable: (at, problem) => reports.push(`${at} ${problem}`),
   });
   opened.push(() => cache.close());
-  cache.onChange((instances) => told.push(instances.length));
+  cache.onChange((instances) => reported.push(instances.length));
   await cache.ready;
   expect(cache.instances).toHaveLength(ids.length);
   link.throttle(16_000);
@@ -109,5 +109,5 @@ it('a service cache without a connection loses none over a link so slow that rea
   expect(cache.instances).toEqual(
     await new ServiceDirectory({ ...options, zookeeper: other }).instances('orders'),
   );
-  expect(told).toHaveLength(2);
+  expect(reported).toHaveLength(2);
 });

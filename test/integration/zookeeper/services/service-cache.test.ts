@@ -45,16 +45,16 @@ async function add(
 
 function cached(zookeeper = client(connect), options: Partial<ServiceCacheOptions<unknown>> = {}) {
   const reports: string[] = [];
-  const told: string[] = [];
+  const reported: string[] = [];
   const cache = new ServiceCache({
     ...{ zookeeper, clock: systemClock, basePath: BASE, name: 'orders', payload: jsonPayload },
     onUnreadable: (at, problem) => reports.push(`${at} ${problem}`),
     ...options,
   });
   opened.push(() => cache.close());
-  cache.onChange((instances) => told.push(instances.map(({ id }) => id).join()));
+  cache.onChange((instances) => reported.push(instances.map(({ id }) => id).join()));
   const ids = () => cache.instances.map(({ id }) => id).join();
-  return { cache, zookeeper, reports, told, ids };
+  return { cache, zookeeper, reports, reported, ids };
 }
 
 /** What a query tells at this moment. */
@@ -72,7 +72,7 @@ describe('a service cache', () => {
     await add('b', { payload: { zone: 'x' } });
     await add('c', { enabled: false });
     await add('a', { sslPort: 8443 });
-    const { cache, told, reports } = cached();
+    const { cache, reported, reports } = cached();
     expect([cache.name, cache.instances]).toEqual(['orders', []]);
     await cache.ready;
     expect(cache.instances).toEqual(await queried());
@@ -81,22 +81,22 @@ describe('a service cache', () => {
       'b true',
       'c false',
     ]);
-    expect([told, reports]).toEqual([['a,b,c'], []]);
+    expect([reported, reports]).toEqual([['a,b,c'], []]);
     expect([cache.stale, cache.ageMs]).toEqual([undefined, 0]);
   });
 
   it('is ready where no instance was ever registered, and follows the first one who does', async () => {
-    const { cache, told, ids } = cached();
+    const { cache, reported, ids } = cached();
     await cache.ready;
-    expect([ids(), told]).toEqual(['', []]);
+    expect([ids(), reported]).toEqual(['', []]);
     await add('a');
     await expect.poll(ids).toBe('a');
-    expect(told).toEqual(['a']);
+    expect(reported).toEqual(['a']);
   });
 
   it('tells each join, update and leave, and keeps the same array until then', async () => {
     await add('b');
-    const { cache, told, ids } = cached();
+    const { cache, reported, ids } = cached();
     await cache.ready;
     const before = cache.instances;
     await add('a');
@@ -110,13 +110,13 @@ describe('a service cache', () => {
     expect(cache.instances).toBe(cache.instances);
     await other.remove(path('b'));
     await expect.poll(ids).toBe('a');
-    expect(told).toEqual(['b', 'a,b', 'a,b', 'a']);
+    expect(reported).toEqual(['b', 'a,b', 'a,b', 'a']);
   });
 
   it('tells nothing of writes that change nothing, nor to who has unsubscribed, nor after its end', async () => {
     await add('a');
     await add('b');
-    const { cache, told } = cached();
+    const { cache, reported } = cached();
     await cache.ready;
     const unsubscribed: unknown[] = [];
     cache.onChange((instances) => unsubscribed.push(instances))();
@@ -129,12 +129,12 @@ describe('a service cache', () => {
     await other.setData(path('b'), json('b', { port: 9 }));
     await expect.poll(() => cache.instances[1]?.port).toBe(9);
     expect(cache.instances[0]).toBe(before[0]);
-    expect(told).toHaveLength(2);
+    expect(reported).toHaveLength(2);
     cache.close();
     const witness = cached();
     await other.remove(path('a'));
     await expect.poll(witness.ids).toBe('b');
-    expect([told.length, unsubscribed]).toEqual([2, []]);
+    expect([reported.length, unsubscribed]).toEqual([2, []]);
     expect(cache.instances.map(({ id }) => id)).toEqual(['a', 'b']);
     expect(cache.stale).toBeDefined();
   });
@@ -241,16 +241,16 @@ describe('a service cache', () => {
       await Promise.all(
         ids.slice(first, first + 500).map((id) => other.create(path(id), json(id), 'ephemeral')),
       );
-    const { cache, told } = cached();
+    const { cache, reported } = cached();
     await cache.ready;
     expect(cache.instances.map(({ id }) => id)).toEqual(ids);
     // What is told to the listeners is told once, not once for each.
-    expect(told).toHaveLength(1);
+    expect(reported).toHaveLength(1);
     // At one moment each: how many the servers tell of at once is no matter of chance then.
     for (const half of [ids.slice(0, 500), ids.slice(500, 1_000)])
       await other.multi(half.map((id) => ({ type: 'remove' as const, path: path(id) })));
     await expect.poll(() => cache.instances.length).toBe(2_000);
-    expect(told.length).toBeLessThan(700);
+    expect(reported.length).toBeLessThan(700);
   });
 
   it('leaves no watch and no listener behind', async () => {
@@ -293,7 +293,7 @@ describe('a service cache without a connection', () => {
   it('keeps what it saw, says since when, and catches up with all that it missed before it says otherwise', async () => {
     const { proxy, through } = await throughProxy(connect);
     for (const id of ['a', 'b', 'c']) await add(id);
-    const { cache, told, ids } = cached(client(through));
+    const { cache, reported, ids } = cached(client(through));
     await cache.ready;
     const before = systemClock.monotonic();
     proxy.cut();
@@ -302,7 +302,7 @@ describe('a service cache without a connection', () => {
     await other.remove(path('a'));
     await other.setData(path('b'), json('b', { port: 9 }));
     await add('d');
-    expect([ids(), cache.stale?.since, told]).toEqual(['a,b,c', since, ['a,b,c']]);
+    expect([ids(), cache.stale?.since, reported]).toEqual(['a,b,c', since, ['a,b,c']]);
     expect(cache.ageMs).toBeGreaterThan(0);
     proxy.heal();
     // No poll: it was caught up the moment in which it said so.
@@ -315,16 +315,16 @@ describe('a service cache without a connection', () => {
     for (const id of ['a', 'b', 'c']) await add(id);
     const zookeeper = client(connect, { sessionTimeoutMs: 10_000 });
     const { sessionId } = await zookeeper.whenConnected();
-    const { cache, told } = cached(zookeeper);
+    const { cache, reported } = cached(zookeeper);
     await cache.ready;
     const before = cache.instances;
     await expireSession({ connect: inject('zookeeper').connect, sessionId });
     await expect.poll(() => zookeeper.state, { timeout: 30_000 }).not.toMatchObject({ sessionId });
     await expect.poll(() => cache.stale, { timeout: 30_000 }).toBeUndefined();
     expect(cache.instances).toBe(before);
-    expect(told).toEqual(['a,b,c']);
+    expect(reported).toEqual(['a,b,c']);
     await add('d');
-    await expect.poll(() => told).toEqual(['a,b,c', 'a,b,c,d']);
+    await expect.poll(() => reported).toEqual(['a,b,c', 'a,b,c,d']);
     await expect.poll(() => zookeeper.openWatches).toBe(5);
   });
 

@@ -62,12 +62,12 @@ async function onOwnServer(act: (scene: Scene) => Promise<void>): Promise<void> 
     payload: jsonPayload,
   });
   const provider = new ServiceProvider({ source: cache, clock: systemClock, random: systemRandom });
-  let told = 0;
+  let reported = 0;
   cache.onChange(() => {
-    told += 1;
+    reported += 1;
   });
   try {
-    await act({ server, open, register, cache, provider, changes: () => told });
+    await act({ server, open, register, cache, provider, changes: () => reported });
   } finally {
     provider.close();
     await Promise.all(clients.map((client) => client.close()));
@@ -138,7 +138,7 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
       await cache.ready;
       await expect.poll(() => ids(cache)).toBe('a,b,c');
       const before = cache.instances;
-      const told = changes();
+      const reported = changes();
 
       await server.stop();
       await expect.poll(() => cache.stale).toBeDefined();
@@ -148,7 +148,7 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
       const joining = register(open(), 'd');
       void leaving.close();
       expect(await pickThrough(provider, OUTAGE_MS)).toEqual(new Set(['a', 'b', 'c']));
-      expect([cache.instances, cache.stale?.since, changes()]).toEqual([before, since, told]);
+      expect([cache.instances, cache.stale?.since, changes()]).toEqual([before, since, reported]);
       expect(cache.instances).toBe(before);
       expect(cache.ageMs).toBeGreaterThan(OUTAGE_MS - 1_000);
 

@@ -33,8 +33,8 @@ function supervise(client: ZooKeeperClient, options: SupervisorOptions = {}) {
   opened.push(data);
   const states: SupervisorState[] = [];
   const supervisor = data.supervise({ ...options, onState: (state) => states.push(state) });
-  const told = () => states.map(({ status }) => status).join(' ');
-  return { data, supervisor, states, told };
+  const reported = () => states.map(({ status }) => status).join(' ');
+  return { data, supervisor, states, reported };
 }
 
 /** What another client sees. */
@@ -51,7 +51,7 @@ describe('a supervised node', () => {
   it('is replaced once where its session has expired, with all of its data', async () => {
     const client = await scene.open();
     const { nodes, claims } = await observe();
-    const { data, supervisor, told } = supervise(client);
+    const { data, supervisor, reported } = supervise(client);
     const first = await supervisor.whenJoined();
     const mine = await data.map<string, number>('claims', { lifespan: 'ephemeral' });
     for (let n = 0; n < 10; n += 1) await mine.set(`k${n}`, n);
@@ -67,17 +67,17 @@ describe('a supervised node', () => {
     await expect.poll(() => [claims.size, claims.entry('k7')?.owner]).toEqual([10, second.sessionId]);
     await expect.poll(() => steps.values()).toEqual(Array.from({ length: 10 }, (_, n) => n));
     expect(nodes.entries().map(({ id }) => id)).toEqual(['node-0000000001']);
-    expect(told()).toMatch(/^joined( suspended)? disconnected replacing joined$/);
+    expect(reported()).toMatch(/^joined( suspended)? disconnected replacing joined$/);
   });
 
   it('keeps its node through a lost connection of a living session', async () => {
     const { client, proxy } = await scene.openThroughProxy();
-    const { supervisor, told } = supervise(client);
+    const { supervisor, reported } = supervise(client);
     const node = await supervisor.whenJoined();
     proxy.cut();
-    await expect.poll(() => told()).toBe('joined suspended');
+    await expect.poll(() => reported()).toBe('joined suspended');
     proxy.heal();
-    await expect.poll(() => told()).toBe('joined suspended joined');
+    await expect.poll(() => reported()).toBe('joined suspended joined');
     expect((await supervisor.whenJoined()).id).toBe(node.id);
     expect(supervisor.replacements).toBe(0);
   });
@@ -133,7 +133,8 @@ describe('a supervised node', () => {
     let lease: ManagedLease;
     const hold = (durationMs: number) =>
       acquire({ store: `file:${directory}`, nodes: 4, durationMs, onLost: 'signal' });
-    const told = ({ taskId, id, version }: ManagedLease) => JSON.stringify({ taskId, nodeId: id, version });
+    const reported = ({ taskId, id, version }: ManagedLease) =>
+      JSON.stringify({ taskId, nodeId: id, version });
 
     /** Its node and an entry of its, as another client sees them. */
     async function standing(durationMs: number) {
@@ -154,7 +155,7 @@ describe('a supervised node', () => {
       // expireSession() blocks this process; the lease has to outlive that.
       const { client, supervisor, seen } = await standing(30_000);
       await expire(client);
-      await expect.poll(seen).toEqual([1, `node-0000000001 ${told(lease)}`]);
+      await expect.poll(seen).toEqual([1, `node-0000000001 ${reported(lease)}`]);
       expect([supervisor.replacements, lease.isValid()]).toEqual([1, true]);
     });
 
@@ -172,7 +173,7 @@ describe('a supervised node', () => {
       const again = data.supervise({ lease });
       await again.whenJoined();
       await mine.set('k', 2);
-      await expect.poll(seen).toEqual([2, `node-0000000001 ${told(lease)}`]);
+      await expect.poll(seen).toEqual([2, `node-0000000001 ${reported(lease)}`]);
     });
   });
 

@@ -56,9 +56,9 @@ describe('shared data', () => {
     const mine = await a.map<string, number>('weights');
     const theirs = await b.map<string, number>('weights');
     await theirs.ready;
-    const told: string[] = [];
+    const reported: string[] = [];
     theirs.onChange((changes) =>
-      told.push(...changes.map(({ type, entry }) => `${type} ${entry.key} ${entry.value}`)),
+      reported.push(...changes.map(({ type, entry }) => `${type} ${entry.key} ${entry.value}`)),
     );
     await mine.set('x', 1);
     await expect.poll(() => theirs.get('x')).toBe(1);
@@ -67,7 +67,7 @@ describe('shared data', () => {
     expect(await mine.remove('x')).toBe(true);
     await expect.poll(() => theirs.size).toBe(0);
     expect(await mine.remove('x')).toBe(false);
-    expect(told).toEqual(['added x 1', 'changed x 2.5', 'removed x 2.5']);
+    expect(reported).toEqual(['added x 1', 'changed x 2.5', 'removed x 2.5']);
     expect(theirs.stale).toBeUndefined();
   });
 

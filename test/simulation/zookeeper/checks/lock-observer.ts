@@ -95,7 +95,7 @@ export class LockObserver {
 
   /** The task has released it, or found that it is lost. */
   ended(grant: Grant): void {
-    if (believes(grant)) this.world.fail('exclusion', `${told(grant)} is valid after its end`);
+    if (believes(grant)) this.world.fail('exclusion', `${reported(grant)} is valid after its end`);
     this.#grants.delete(grant);
     this.#byProcess.get(grant.run.process)?.delete(grant);
   }
@@ -119,13 +119,13 @@ export class LockObserver {
   #believed(grant: Grant): void {
     const { world, lock } = this;
     if (this.#expired.has(grant.sessionId ?? ''))
-      world.fail('deadline', `${told(grant)} believes that it holds, and its session has ended`);
+      world.fail('deadline', `${reported(grant)} believes that it holds, and its session has ended`);
     const others = [...this.#grants].filter((other) => other !== grant && believes(other));
     const conflicting = others.filter((other) => !other.shared || !grant.shared);
     if (conflicting.length >= lock.capacity)
       world.fail(
         'exclusion',
-        `${told(grant)} believes that it holds, while ${conflicting.map(told).join(', ')} does`,
+        `${reported(grant)} believes that it holds, while ${conflicting.map(reported).join(', ')} does`,
       );
     if (grant.seen) return;
     grant.seen = true;
@@ -135,7 +135,7 @@ export class LockObserver {
     // writers. It keeps the newest token of writers, which keeps out older readers and writers, and the
     // newest of all, which keeps out older writers. Readers overlap, and do not keep each other out.
     const after = grant.shared ? this.#newestWriter : this.#newest;
-    if (token <= after) world.fail('token', `${told(grant)} begins after a holder with token ${after}`);
+    if (token <= after) world.fail('token', `${reported(grant)} begins after a holder with token ${after}`);
     if (token > this.#newest) this.#newest = token;
     if (!grant.shared && token > this.#newestWriter) this.#newestWriter = token;
   }
@@ -147,14 +147,15 @@ export class LockObserver {
     for (const grant of this.#grants) {
       if (grant.sessionId !== sessionId) continue;
       const { handle, run } = grant;
-      if (believes(grant)) world.fail('deadline', `${told(grant)} is valid when the servers end its session`);
+      if (believes(grant))
+        world.fail('deadline', `${reported(grant)} is valid when the servers end its session`);
       const { process } = run;
       const mayBeLate =
         !process.alive || process.stopped || world.scheduler.now - run.disturbedAt <= 2 * latenessMs + 1;
       if (!mayBeLate && !handle.signal.aborted && !run.releasing)
         world.fail(
           'deadline',
-          `the signal of ${told(grant)} has not aborted when the servers end its session`,
+          `the signal of ${reported(grant)} has not aborted when the servers end its session`,
         );
     }
   }
@@ -215,6 +216,6 @@ function numberOf(path: string): string {
   return NUMBER.exec(path)?.[0] ?? '';
 }
 
-function told({ run, handle, shared }: Grant): string {
+function reported({ run, handle, shared }: Grant): string {
   return `${run.name} (token ${handle.token}${shared ? ', a reader' : ''})`;
 }
