@@ -234,6 +234,14 @@ describe('the end of a sidecar', () => {
     expect(program.news().at(-1)).toEqual({ event: 'end', data: { reason: 'expires' } });
   });
 
+  it('sends the event "end" of a lost lease, also where the server is closed at once', async () => {
+    const { first, program } = await sidecar();
+    first.publisher.ended('lost');
+    first.publisher.ended('released');
+    await settled();
+    expect(program.news().at(-1)).toEqual({ event: 'end', data: { reason: 'lost' } });
+  });
+
   it('leaves the lease to expire where the thread that answers cannot say whether a program has asked (T5)', async () => {
     const first = await node();
     await clock.advance(5_000);

@@ -118,10 +118,11 @@ export class ShardPublisher extends Publisher<ShardsNews> {
 
   /** No shard is this node's any more. Programs learn of it at once. */
   ended(end: LeaseEnd): void {
-    if (this.#end !== undefined) return;
-    this.#end = end;
-    // After a loss all work is to stop at once, which programs are sent before the end.
-    if (end === 'lost') this.#programs.touch();
+    const isLoss = this.#end === undefined && end === 'lost';
+    this.#end ??= end;
+    // After a loss all work is to stop at once, which programs are sent before the end. The server may be
+    // closed before that: what is known then is sent.
+    if (isLoss) this.#programs.touch();
     else this.send();
   }
 
