@@ -38,7 +38,7 @@ const FOUND_BY: Readonly<Record<string, keyof typeof PROPERTIES>> = {
 
 const documented = documentedStates(readFileSync(join(packageRoot, 'docs/design/model.md'), 'utf8'));
 
-describe('the model of the protocol', { timeout: 300_000 }, () => {
+describe('the model of the protocol', { timeout: 900_000 }, () => {
   it('is documented with each planted bug that it has', () => {
     const bugs = [...readFileSync(MODEL, 'utf8').matchAll(/^#(?:ifdef|elif defined)[ (](\w+)\)? \/\*/gm)].map(
       ([, name]) => name,

@@ -88,7 +88,7 @@ const section = (text: string, heading: string, next: RegExp) =>
 
 describe.each(Object.entries(MODELS))(
   'the model of %s',
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   (file, { heading, sound, large, foundBy }) => {
     const model = join(packageRoot, `test/model/${file}.pml`);
     const documented = documentedStates(section(page, heading, /^#/m));

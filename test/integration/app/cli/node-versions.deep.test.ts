@@ -20,7 +20,7 @@ const CORE = [
   'discovery-tree',
   'worker-keeper',
 ];
-const LIMIT_MS = 900_000;
+const LIMIT_MS = 1_800_000;
 
 describe.each([22, 24])('Node.js %i', (major) => {
   it('passes the core tests, with the command and all programs on it', {

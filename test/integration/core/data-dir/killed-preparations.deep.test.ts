@@ -99,11 +99,11 @@ it('a preparation that is killed at a random point 182 times leaves a complete v
   expect(copies).toBeLessThan(110);
   const links = await killed(200, 52, 'released', true);
   expect(links).toBeLessThan(45);
-}, 300_000);
+}, 900_000);
 
 it('and 18 times with 10,000 files and 2 GB', async () => {
   root = newRoot();
   makeTree(10_000, 4, 497_500_000);
   await killed(2, 14, 'released', false);
   await killed(100, 4, 'expired', false);
-}, 600_000);
+}, 1_800_000);

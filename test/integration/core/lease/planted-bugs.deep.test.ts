@@ -147,7 +147,7 @@ describe('the simulator', () => {
   // In the trimmed tier by the documented seed alone: that there is none before it takes minutes to show.
   it.each(ALL_PLANTS.map(({ name, breaks }) => [name, breaks] as const))(
     'finds %s in its documented seed: %s',
-    { timeout: 600_000 },
+    { timeout: 1_800_000 },
     async (name) => {
       const documented = seeds.get(name) ?? Number.NaN;
       const range = isTrimmed
