@@ -9,14 +9,31 @@ import { packageRoot } from './support/package-root.js';
  */
 const FLOORS: readonly (readonly string[])[] = [
   ['core/base'],
+  ['core/settings'],
   ['core/store', 'zookeeper/client'],
   ['core/lease'],
   ['core/id', 'core/data-dir', 'zookeeper/recipes', 'zookeeper/services', 'zookeeper/shared-data'],
   ['zookeeper/discovery', 'zookeeper/configuration'],
-  ['node/settings', 'node/wire'],
+  ['node/wire'],
   ['node/monitor', 'node/runtime'],
-  ['node/locks', 'node/shards', 'app/http', 'app/console', 'index.ts'],
-  ['app/dns'],
+  ['node/locks', 'node/shards', 'index.ts'],
+  ['app/dns/dns-settings.ts'],
+  ['app/settings'],
+  ['app/http', 'app/console'],
+  ['app/kit'],
+  ['app/supervisor'],
+  // A product is a folder.
+  [
+    'app/camunda',
+    'app/configuration',
+    'app/data-dir',
+    'app/dns',
+    'app/recipes',
+    'app/services',
+    'app/shards',
+    'app/shared-data',
+  ],
+  ['app/discovery'],
   ['app/cli'],
   ['app/cli/commands'],
   ['app/cli/main.ts'],
@@ -52,10 +69,10 @@ it.each([
   ['sideways', 'zookeeper/recipes/lock.ts', '../services/service-cache.js'],
   ['of a driver by the engine', 'core/lease/hold/holder.ts', '../../store/s3/s3-lease-store.js'],
   ['of the real clock by the engine', 'core/lease/hold/holder.ts', '../../base/system.js'],
-  ['of the table of commands by a room of them', 'app/cli/kit/call.ts', '../commands/commands.js'],
+  ['of the table of commands by a room of them', 'app/kit/call.ts', '../cli/commands/commands.js'],
   ['of the command line by the library', 'index.ts', './app/cli/main.js'],
   ['of the server by its page', 'app/console/page/main.ts', '../../../core/base/clock.js'],
-  ['of a driver from its package', 'core/store/s3/sdk.ts', '../../../node/settings/settings.js'],
+  ['of a driver from its package', 'core/store/s3/sdk.ts', '../../../node/runtime/acquire.js'],
 ])('finds an import %s, in each form', (_, file, module) => {
   const forms = [
     `import { it } from '${module}';`,
@@ -88,7 +105,8 @@ function problem(file: string, imported: string): string | undefined {
 }
 
 function roomOf(file: string): string | undefined {
-  return FLOORS.flat().findLast((room) => file === room || file.startsWith(`${room}/`));
+  const rooms = FLOORS.flat().filter((room) => file === room || file.startsWith(`${room}/`));
+  return rooms.sort((a, b) => b.length - a.length)[0];
 }
 
 const floorOf = (room: string) => FLOORS.findIndex((rooms) => rooms.includes(room));

@@ -3,7 +3,7 @@ import type { IDeployment } from 'kubernetes-models/apps/v1/Deployment';
 import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
 import type { IContainer } from 'kubernetes-models/v1/Container';
 import { describe, expect, it } from 'vitest';
-import { environmentName, readSettings, SETTINGS, type Settings } from '../../src/node/settings/settings.js';
+import { environmentName, readSettings, SETTINGS, type Settings } from '../../src/app/settings/settings.js';
 import { WIND_UP_MS } from '../lib/stop-timing.js';
 import { type Manifest, parseManifests, readManifests, schemaFault, typeFaults } from './manifests.js';
 

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { leaseLog } from '../../src/app/cli/log/lease-log.js';
+import { leaseLog } from '../../src/app/kit/log/lease-log.js';
 import { type LeaseEvent, LeaseLostError } from '../../src/core/lease/model/lease.js';
 import { matches } from './filter-pattern.js';
 import { appTemplate, plain, type Statement } from './stacks.js';

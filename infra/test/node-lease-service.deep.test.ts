@@ -1,6 +1,6 @@
 import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
 import { describe, expect, it } from 'vitest';
-import { environmentName, readSettings, SETTINGS } from '../../src/node/settings/settings.js';
+import { environmentName, readSettings, SETTINGS } from '../../src/app/settings/settings.js';
 import type { SidecarWork } from '../lib/lease-work.js';
 import { type Container, containersOf, plain, seconds, service } from './stacks.js';
 

@@ -241,7 +241,7 @@ export const PLANTS: readonly Plant[] = [
       'the supervisor does not act on the loss of the lease, and leaves the command to its guard (rule 7)',
     edits: [
       {
-        file: 'src/app/cli/run/supervisor.js',
+        file: 'src/app/supervisor/supervisor.js',
         from: 'loss.lost.then((reason) => () => afterTheLease(reason, child, options)),',
         to: '',
       },

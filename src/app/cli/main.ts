@@ -8,13 +8,13 @@ import { containerSign } from '../../core/base/host/container.js';
 import { hostName } from '../../core/base/host/facts.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { VERSION } from '../../core/base/version.js';
+import { ExitCode } from '../kit/exit-codes.js';
+import type { Screen } from '../kit/terminal/io.js';
+import { standardErrorWrite } from '../kit/terminal/non-blocking-write.js';
+import type { ForwardedSignal, SignalSource } from '../kit/terminal/signal-relay.js';
+import { StandardError } from '../kit/terminal/standard-error.js';
+import { StandardOutput } from '../kit/terminal/standard-output.js';
 import { runCommandLine } from './commands/command-line.js';
-import { ExitCode } from './exit-codes.js';
-import type { Screen } from './terminal/io.js';
-import { standardErrorWrite } from './terminal/non-blocking-write.js';
-import type { ForwardedSignal, SignalSource } from './terminal/signal-relay.js';
-import { StandardError } from './terminal/standard-error.js';
-import { StandardOutput } from './terminal/standard-output.js';
 
 // The only file that touches the process' arguments, environment and exit.
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { withTimeout } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
-import type { ListenAddress } from '../../node/settings/listen-address.js';
+import type { ListenAddress } from '../../core/settings/listen-address.js';
 import { listenProblem } from '../http/server/listen.js';
 import type { Reply, Transport } from './message.js';
 

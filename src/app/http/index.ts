@@ -1,15 +1,15 @@
 export type { NodeIdState } from '../../core/lease/model/lease-state.js';
 export type { TenureEnd } from '../../core/lease/model/tenure-history.js';
-export { ClusterFollower, type ClusterFollowerOptions } from '../../node/monitor/cluster-follower.js';
-export type { ClusterView, CurrentCluster } from '../../node/monitor/cluster-view.js';
-export { type MonitorEvent, NodeMonitor, type WatchedNode } from '../../node/runtime/node-monitor.js';
 export {
   DEFAULT_LISTEN_ADDRESS,
   formatListenAddress,
   isLoopback,
   type ListenAddress,
   parseListenAddress,
-} from '../../node/settings/listen-address.js';
+} from '../../core/settings/listen-address.js';
+export { ClusterFollower, type ClusterFollowerOptions } from '../../node/monitor/cluster-follower.js';
+export type { ClusterView, CurrentCluster } from '../../node/monitor/cluster-view.js';
+export { type MonitorEvent, NodeMonitor, type WatchedNode } from '../../node/runtime/node-monitor.js';
 export type {
   ClusterEvent,
   ClusterSnapshot,

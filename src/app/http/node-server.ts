@@ -1,5 +1,5 @@
 import { checkArguments, checked } from '../../core/base/arguments.js';
-import { checkListenAddress, isLoopback, type ListenAddress } from '../../node/settings/listen-address.js';
+import { checkListenAddress, isLoopback, type ListenAddress } from '../../core/settings/listen-address.js';
 import { isUrgent, type NodeAppOptions, nodeApp } from './node-app.js';
 import { BearerTokenFile } from './server/access.js';
 import { type HttpListener, listen } from './server/listen.js';

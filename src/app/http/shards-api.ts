@@ -1,7 +1,7 @@
 import { Hono, type HonoRequest } from 'hono';
 import type { Clock } from '../../core/base/clock.js';
+import { parseInteger } from '../../core/settings/values.js';
 import type { WatchedNode } from '../../node/runtime/node-monitor.js';
-import { parseInteger } from '../../node/settings/values.js';
 import { eventStream, RETRY } from './event-stream.js';
 import { doneAnswer, HttpProblem, jsonAnswer, route } from './problem.js';
 import { checkWrite, type WriteAccess } from './server/access.js';

@@ -14,8 +14,8 @@ import { LockLostError } from '../../core/lease/model/lock-lost.js';
 import { DEFAULT_STORE, defaultStore } from '../../core/store/default-store.js';
 import { StoreError } from '../../core/store/lease-store.js';
 import { type AcquireOptions, ownTaskId } from '../runtime/acquire.js';
+import { checkOptions } from '../runtime/check-options.js';
 import { type HeldNode, holdNode } from '../runtime/hold-node.js';
-import { checkOptions } from '../settings/settings-table.js';
 import { checkLockName, ensureProbed, type LockStore, lockPlace } from './lock-place.js';
 
 /** The options of `acquire()` that mean the same for a lock. */

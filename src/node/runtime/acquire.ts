@@ -13,7 +13,7 @@ import { parseAuth, parseConnectString } from '../../zookeeper/client/connect-st
 import type { ZooKeeperTls } from '../../zookeeper/client/connection/tls.js';
 import { type Announcement, checkAnnouncement } from '../../zookeeper/discovery/announcement.js';
 import type { DiscoveryEvent } from '../../zookeeper/discovery/discovery.js';
-import { checkOptions } from '../settings/settings-table.js';
+import { checkOptions } from './check-options.js';
 import { holdNode } from './hold-node.js';
 import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
 import { NodeMonitor } from './node-monitor.js';

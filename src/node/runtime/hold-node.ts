@@ -13,7 +13,6 @@ import { parseConnectString } from '../../zookeeper/client/connect-string.js';
 import type { Announcement } from '../../zookeeper/discovery/announcement.js';
 import type { Discoverer, DiscovererOptions } from '../../zookeeper/discovery/discoverer.js';
 import type { Discovery, DiscoveryEvent, TenureOrigin } from '../../zookeeper/discovery/discovery.js';
-import type { Settings } from '../settings/settings.js';
 import type { NodeMonitor } from './node-monitor.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions, storeAccess } from './opened-store.js';
 
@@ -30,7 +29,7 @@ export interface HoldOptions
     Omit<StoreOptions, 'store'> {
   /** A fixed node id. */
   readonly nodeId?: number | undefined;
-  readonly provider?: Settings['provider'];
+  readonly provider?: 'store' | 'zookeeper';
   /**
    * Used unless the node id is fixed, or comes from ZooKeeper. A store that is passed as an object is not
    * closed.

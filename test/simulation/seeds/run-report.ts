@@ -1,5 +1,5 @@
-import { renderTable } from '../../../src/app/cli/terminal/table.js';
-import { formatSetting } from '../../../src/app/cli/terminal/text.js';
+import { renderTable } from '../../../src/app/kit/terminal/table.js';
+import { formatSetting } from '../../../src/app/kit/terminal/text.js';
 import { digest } from '../checks/history-digest.js';
 import { RECIPES } from '../engines.js';
 import type { ShrunkViolation } from './seed-messages.js';

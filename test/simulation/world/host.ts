@@ -1,5 +1,5 @@
-import { supervise } from '../../../src/app/cli/run/supervisor.js';
-import { SignalRelay } from '../../../src/app/cli/terminal/signal-relay.js';
+import { SignalRelay } from '../../../src/app/kit/terminal/signal-relay.js';
+import { supervise } from '../../../src/app/supervisor/supervisor.js';
 import { StoreUnusableError } from '../../../src/core/base/errors.js';
 import type { Lease, LeaseEvent } from '../../../src/core/lease/model/lease.js';
 import type { WatchedTask } from '../checks/invariants.js';

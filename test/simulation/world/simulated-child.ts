@@ -1,5 +1,5 @@
-import type { Child, ChildEnd } from '../../../src/app/cli/run/child.js';
-import { GUARD_MARGIN_MS, type Guard } from '../../../src/app/cli/run/guard.js';
+import type { Child, ChildEnd } from '../../../src/app/supervisor/child.js';
+import { GUARD_MARGIN_MS, type Guard } from '../../../src/app/supervisor/guard.js';
 import type { Dice } from './dice.js';
 import type { Planned, Scheduler } from './scheduler.js';
 import { SimulatedProcess } from './simulated-process.js';

@@ -1,4 +1,4 @@
-import type { ForwardedSignal, SignalSource } from '../../../src/app/cli/terminal/signal-relay.js';
+import type { ForwardedSignal, SignalSource } from '../../../src/app/kit/terminal/signal-relay.js';
 
 /** The signals that arrive at one simulated process. */
 export class SimulatedSignals implements SignalSource {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { capturedIo } from '../../../../test/support/captured-io.js';
-import type { Io } from '../terminal/io.js';
+import type { Io } from '../../kit/terminal/io.js';
 import { runCommandLine } from './command-line.js';
 import { COMMANDS } from './commands.js';
 
@@ -460,12 +460,13 @@ describe('the command line', () => {
         'Examples',
         'Options',
         'Lease',
+        'Shards',
         'Store',
         'Data directory',
         'ZooKeeper',
         'Announced in ZooKeeper',
         'Configuration in ZooKeeper',
-        'TLS',
+        'TLS to ZooKeeper',
         'HTTP',
         'Logging',
       ]);
@@ -474,7 +475,7 @@ describe('the command line', () => {
         'Arguments',
         'Options',
         'ZooKeeper',
-        'TLS',
+        'TLS to ZooKeeper',
         'Logging',
       ]);
     });

@@ -4,14 +4,14 @@ import { nearest } from '../../../core/base/option-check.js';
 import { checkPlain } from '../../../core/base/plain-text.js';
 import { withoutSecrets } from '../../../core/base/redaction.js';
 import { whyNoDefaultStore } from '../../../core/store/default-store.js';
-import { readSettings, type Settings } from '../../../node/settings/settings.js';
-import { environmentName } from '../../../node/settings/settings-table.js';
-import { unknownVariables } from '../../../node/settings/unknown-variables.js';
-import { ExitCode, UsageError } from '../exit-codes.js';
-import type { WithZooKeeper } from '../kit/call.js';
-import { examplesOf, examplesText, type GroupedOption, optionsOf } from '../kit/command-options.js';
-import type { CommandRow } from '../kit/command-row.js';
-import type { Io } from '../terminal/io.js';
+import type { WithZooKeeper } from '../../kit/call.js';
+import { examplesOf, examplesText, type GroupedOption, optionsOf } from '../../kit/command-options.js';
+import type { CommandRow } from '../../kit/command-row.js';
+import { ExitCode, UsageError } from '../../kit/exit-codes.js';
+import type { Io } from '../../kit/terminal/io.js';
+import { readSettings, type Settings } from '../../settings/settings.js';
+import { environmentName } from '../../settings/settings-table.js';
+import { unknownVariables } from '../../settings/unknown-variables.js';
 import { COMMANDS, GROUPS } from './commands.js';
 
 /** The widest line of the help; and the narrowest column of descriptions that is still wrapped. */

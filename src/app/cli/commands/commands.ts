@@ -1,6 +1,6 @@
-import { CONFIG_COMMANDS } from '../configuration/config-rows.js';
-import { DISCOVERY_COMMANDS } from '../discovery/discovery-rows.js';
-import { type CommandRow, JSON_LINE, type OptionRow } from '../kit/command-row.js';
+import { CONFIG_COMMANDS } from '../../configuration/config-rows.js';
+import { DISCOVERY_COMMANDS } from '../../discovery/discovery-rows.js';
+import { type CommandRow, JSON_LINE, type OptionRow } from '../../kit/command-row.js';
 import {
   ACQUIRING,
   CREATING,
@@ -11,10 +11,10 @@ import {
   OF_NODE_IDS,
   OF_SERVICES,
   OF_STORE,
-} from '../kit/command-settings.js';
-import { HOLDING_OPTIONS } from '../kit/holding.js';
-import { RECIPE_COMMANDS } from '../recipes/recipe-rows.js';
-import { DATA_COMMANDS } from '../shared-data/data-rows.js';
+} from '../../kit/command-settings.js';
+import { HOLDING_OPTIONS } from '../../kit/holding.js';
+import { RECIPE_COMMANDS } from '../../recipes/recipe-rows.js';
+import { DATA_COMMANDS } from '../../shared-data/data-rows.js';
 
 const ROOT = ['<root>', 'the root, as --data-dir has it'] as const;
 
@@ -213,7 +213,7 @@ export const COMMANDS: readonly CommandRow[] = [
     options: [['--listen <host:port>', 'where to answer, by UDP and TCP', { default: '127.0.0.1:8600' }]],
     settings: [...OF_STORE, ...OF_SERVICES, ...OF_DNS, 'http', 'bearer-token-file'],
     defaults: { store: 'memory:', http: 'nowhere' },
-    load: async () => (await import('../dns/dns-command.js')).dnsCommand,
+    load: async () => (await import('../../dns/dns-command.js')).dnsCommand,
   },
   {
     name: 'id',
@@ -285,7 +285,7 @@ export const COMMANDS: readonly CommandRow[] = [
     arguments: [ROOT],
     options: [JSON_LINE],
     settings: ['data-retention'],
-    load: async () => (await import('./data-dir-command.js')).listDataDirs,
+    load: async () => (await import('../../data-dir/data-dir-command.js')).listDataDirs,
   },
   {
     name: 'data-dir gc',
@@ -294,7 +294,7 @@ export const COMMANDS: readonly CommandRow[] = [
     arguments: [ROOT],
     options: [JSON_LINE],
     settings: ['data-retention'],
-    load: async () => (await import('./data-dir-command.js')).cleanDataDirs,
+    load: async () => (await import('../../data-dir/data-dir-command.js')).cleanDataDirs,
   },
   ...DISCOVERY_COMMANDS,
   ...RECIPE_COMMANDS,

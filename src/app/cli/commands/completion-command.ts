@@ -1,9 +1,9 @@
 import { Option } from 'commander';
 import { ConfigError } from '../../../core/base/errors.js';
-import { ExitCode } from '../exit-codes.js';
-import type { Call } from '../kit/call.js';
-import { optionsOf } from '../kit/command-options.js';
-import type { CommandRow } from '../kit/command-row.js';
+import type { Call } from '../../kit/call.js';
+import { optionsOf } from '../../kit/command-options.js';
+import type { CommandRow } from '../../kit/command-row.js';
+import { ExitCode } from '../../kit/exit-codes.js';
 
 /** A word that may follow: a command, or an option. */
 interface Word {

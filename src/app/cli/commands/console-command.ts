@@ -1,10 +1,10 @@
 import { ConfigError, explain } from '../../../core/base/errors.js';
-import { DEFAULT_LISTEN_ADDRESS, isLoopback, reachableUrl } from '../../../node/settings/listen-address.js';
+import { DEFAULT_LISTEN_ADDRESS, isLoopback, reachableUrl } from '../../../core/settings/listen-address.js';
 import type { NodeServer } from '../../http/node-server.js';
-import { say } from '../kit/answer.js';
-import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../kit/call.js';
-import { loggerFor } from '../log/logger.js';
-import { isVisible, ownClusterView } from '../node-http/own-cluster-view.js';
+import { say } from '../../kit/answer.js';
+import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../../kit/call.js';
+import { loggerFor } from '../../kit/log/logger.js';
+import { isVisible, ownClusterView } from '../../kit/own-cluster-view.js';
 
 /** The options of `console` that are no settings. */
 interface ConsoleOptions {

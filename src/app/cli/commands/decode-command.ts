@@ -1,10 +1,10 @@
 import { ConfigError } from '../../../core/base/errors.js';
 import { formatId, parseId } from '../../../core/id/id-format.js';
 import { cluster16, decodeId, type IdLayout, snowflake } from '../../../core/id/id-layout.js';
-import { parseInteger } from '../../../node/settings/values.js';
+import { parseInteger } from '../../../core/settings/values.js';
 import { hexPair } from '../../../zookeeper/discovery/tree-paths.js';
-import { answer } from '../kit/answer.js';
-import type { Call } from '../kit/call.js';
+import { answer } from '../../kit/answer.js';
+import type { Call } from '../../kit/call.js';
 
 /** The options of `decode`, as they are on the command line. */
 interface DecodeOptions {

@@ -6,13 +6,13 @@ import {
   DEFAULT_LISTEN_ADDRESS,
   parseListenAddress,
   reachableUrl,
-} from '../../../node/settings/listen-address.js';
-import { duration } from '../../../node/settings/values.js';
-import { ExitCode } from '../exit-codes.js';
-import { answer } from '../kit/answer.js';
-import type { Call } from '../kit/call.js';
-import type { Io } from '../terminal/io.js';
-import { callWithTimeout } from '../terminal/with-timeout.js';
+} from '../../../core/settings/listen-address.js';
+import { duration } from '../../../core/settings/values.js';
+import { answer } from '../../kit/answer.js';
+import type { Call } from '../../kit/call.js';
+import { ExitCode } from '../../kit/exit-codes.js';
+import type { Io } from '../../kit/terminal/io.js';
+import { callWithTimeout } from '../../kit/terminal/with-timeout.js';
 
 /** The options of `health`, as they are on the command line. */
 interface HealthOptions {

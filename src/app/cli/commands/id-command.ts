@@ -4,17 +4,17 @@ import { formatId, type IdFormat } from '../../../core/id/id-format.js';
 import { IdsExhaustedError } from '../../../core/id/id-time.js';
 import type { UniqueIdGenerator } from '../../../core/id/unique-id-generator.js';
 import type { Lease } from '../../../core/lease/model/lease.js';
+import { parseInteger } from '../../../core/settings/values.js';
 import type { HeldNode } from '../../../node/runtime/hold-node.js';
 import { installedTracer } from '../../../node/runtime/open-telemetry-tracer.js';
 import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
-import { environmentName, type Settings } from '../../../node/settings/settings.js';
-import { parseInteger } from '../../../node/settings/values.js';
-import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
-import { type Call, interruptible, logFailure } from '../kit/call.js';
-import { leaseLog, logSource, taskIdOf } from '../log/lease-log.js';
-import { type Logger, loggerFor } from '../log/logger.js';
-import type { Io } from '../terminal/io.js';
-import { formatSetting } from '../terminal/text.js';
+import { type Call, interruptible, logFailure } from '../../kit/call.js';
+import { ExitCode, exitCodeOfSignal } from '../../kit/exit-codes.js';
+import { leaseLog, logSource, taskIdOf } from '../../kit/log/lease-log.js';
+import { type Logger, loggerFor } from '../../kit/log/logger.js';
+import type { Io } from '../../kit/terminal/io.js';
+import { formatSetting } from '../../kit/terminal/text.js';
+import { environmentName, type Settings } from '../../settings/settings.js';
 import { fixedLayout } from './decode-command.js';
 
 /** The options of `id`, as they are on the command line. */

@@ -7,16 +7,14 @@ import {
   repairCluster,
 } from '../../../core/lease/operate/initialize.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
+import { parseInteger } from '../../../core/settings/values.js';
 import { refuseLock } from '../../../core/store/lock-url.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
-import type { Settings } from '../../../node/settings/settings.js';
-import { parseInteger } from '../../../node/settings/values.js';
 import { repairShards } from '../../../node/shards/repair-shards.js';
 import { SHARDS_KEY } from '../../../node/shards/shard-map.js';
 import { groupPath } from '../../../zookeeper/discovery/tree-paths.js';
-import { ExitCode, UsageError } from '../exit-codes.js';
-import { answer, complain, say, sayJson } from '../kit/answer.js';
+import { answer, complain, say, sayJson } from '../../kit/answer.js';
 import {
   type Call,
   interruptible,
@@ -24,10 +22,12 @@ import {
   onStore,
   onZooKeeper,
   type ZooKeeperCall,
-} from '../kit/call.js';
-import type { Io } from '../terminal/io.js';
-import { ProgressLine } from '../terminal/progress-line.js';
-import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
+} from '../../kit/call.js';
+import { ExitCode, UsageError } from '../../kit/exit-codes.js';
+import type { Io } from '../../kit/terminal/io.js';
+import { ProgressLine } from '../../kit/terminal/progress-line.js';
+import { formatDuration, formatSetting, pluralize, someOf } from '../../kit/terminal/text.js';
+import type { Settings } from '../../settings/settings.js';
 
 /** The options of `init`, as they are on the command line. */
 interface InitOptions {

@@ -2,10 +2,10 @@ import { acquireAgain } from '../../../node/locks/elect.js';
 import { checkLockName } from '../../../node/locks/lock-place.js';
 import { acquireLock } from '../../../node/locks/store-lock.js';
 import { storeAccess } from '../../../node/runtime/opened-store.js';
-import type { Call } from '../kit/call.js';
-import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
-import { lockLog, taskIdOf } from '../log/lease-log.js';
-import { runHeldCommand } from '../run/held-command.js';
+import type { Call } from '../../kit/call.js';
+import { type HoldingOptions, waitTimeout } from '../../kit/holding.js';
+import { lockLog, taskIdOf } from '../../kit/log/lease-log.js';
+import { runHeldCommand } from '../../supervisor/held-command.js';
 
 /** `nodelease lock NAME -- command`: runs the command while it holds the lock of that name on the store. */
 export async function lockCommand(

@@ -5,12 +5,12 @@ import { evictHolder } from '../../../core/lease/operate/evict.js';
 import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway, whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { parseInteger } from '../../../node/settings/values.js';
+import { parseInteger } from '../../../core/settings/values.js';
 import { evictAllocated } from '../../../zookeeper/discovery/allocation/evict-allocated.js';
-import { ExitCode, UsageError } from '../exit-codes.js';
-import { type Asker, answer, complain } from '../kit/answer.js';
-import { type Call, onAllocated, onStore, onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import { formatSetting } from '../terminal/text.js';
+import { type Asker, answer, complain } from '../../kit/answer.js';
+import { type Call, onAllocated, onStore, onZooKeeper, type ZooKeeperCall } from '../../kit/call.js';
+import { ExitCode, UsageError } from '../../kit/exit-codes.js';
+import { formatSetting } from '../../kit/terminal/text.js';
 
 /** `nodelease release ID --force`: takes a node id away from its holder. */
 export function releaseCommand(call: Call<{ force?: boolean }>, text: string): Promise<number> {

@@ -1,18 +1,22 @@
 import { ConfigError } from '../../../core/base/errors.js';
 import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
-import type { Settings } from '../../../node/settings/settings.js';
-import { type Call, logFailure } from '../kit/call.js';
-import { type Logger, loggerFor } from '../log/logger.js';
-import { inheritedFiles } from '../run/child.js';
-import type { CommandConfig, ConfiguredRun } from '../run/command-config.js';
-import type { Variables } from '../run/config-variables.js';
-import { type EnvTemplate, parseEnvTemplates } from '../run/env-templates.js';
-import { whyStopping } from '../run/held.js';
-import { commandToRun, SupervisedCommand, type SupervisedCommandOptions } from '../run/supervised-command.js';
-import type { WorkEnd } from '../run/supervisor.js';
+import type { CommandConfig, ConfiguredRun } from '../../configuration/command-config.js';
+import type { Variables } from '../../configuration/config-variables.js';
+import { type Call, logFailure } from '../../kit/call.js';
+import { type Logger, loggerFor } from '../../kit/log/logger.js';
+import type { Io } from '../../kit/terminal/io.js';
+import { SignalRelay } from '../../kit/terminal/signal-relay.js';
+import type { Settings } from '../../settings/settings.js';
+import { inheritedFiles } from '../../supervisor/child.js';
+import { type EnvTemplate, parseEnvTemplates } from '../../supervisor/env-templates.js';
+import { whyStopping } from '../../supervisor/held.js';
+import {
+  commandToRun,
+  SupervisedCommand,
+  type SupervisedCommandOptions,
+} from '../../supervisor/supervised-command.js';
+import type { WorkEnd } from '../../supervisor/supervisor.js';
 import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
-import type { Io } from '../terminal/io.js';
-import { SignalRelay } from '../terminal/signal-relay.js';
 
 /** The options of `run` that it reads itself, as they are on the command line. */
 interface RunOptions {
@@ -98,7 +102,7 @@ class CommandWorkload implements Workload {
   async prepare(node: WorkloadNode): Promise<void> {
     const { settings, io, signals } = this.options;
     if (settings.config === undefined) return;
-    const { CommandConfig } = await import('../run/command-config.js');
+    const { CommandConfig } = await import('../../configuration/command-config.js');
     this.#config = await CommandConfig.open(settings.config, node, { ...io, signal: signals.interrupted });
   }
 

@@ -1,21 +1,21 @@
 import { aborted } from '../../../core/base/abort.js';
 import { LeaseLostError, LeaseRetiringError } from '../../../core/lease/model/lease.js';
 import { graceAfterLoss } from '../../../core/lease/model/lease-timing.js';
+import { DEFAULT_LISTEN_ADDRESS } from '../../../core/settings/listen-address.js';
 import { NodeMonitor, nodeHealthJson } from '../../../node/runtime/node-monitor.js';
-import { DEFAULT_LISTEN_ADDRESS } from '../../../node/settings/listen-address.js';
-import type { RetirePolicy } from '../../../node/settings/settings.js';
-import { ExitCode } from '../exit-codes.js';
-import { say } from '../kit/answer.js';
-import { type Call, logEnd, logFailure } from '../kit/call.js';
-import { type Logger, loggerFor } from '../log/logger.js';
+import { say } from '../../kit/answer.js';
+import { type Call, logEnd, logFailure } from '../../kit/call.js';
+import { ExitCode } from '../../kit/exit-codes.js';
+import { type Logger, loggerFor } from '../../kit/log/logger.js';
+import type { Io } from '../../kit/terminal/io.js';
+import { asksToStop, Interrupted, SignalRelay } from '../../kit/terminal/signal-relay.js';
+import { withTimeout } from '../../kit/terminal/with-timeout.js';
+import type { RetirePolicy } from '../../settings/settings.js';
+import { onRetirement, whyStopping } from '../../supervisor/held.js';
+import type { WorkEnd } from '../../supervisor/supervisor.js';
+import { WaitFile } from '../../supervisor/wait-file.js';
 import { NodeHttp } from '../node-http/node-http.js';
-import { onRetirement, whyStopping } from '../run/held.js';
-import type { WorkEnd } from '../run/supervisor.js';
-import { WaitFile } from '../run/wait-file.js';
 import { runWorkload, type Workload, type WorkloadNode } from '../run/workload.js';
-import type { Io } from '../terminal/io.js';
-import { asksToStop, Interrupted, SignalRelay } from '../terminal/signal-relay.js';
-import { withTimeout } from '../terminal/with-timeout.js';
 
 /**
  * `nodelease serve`: holds a node id for the other containers of its task, and describes it over HTTP.

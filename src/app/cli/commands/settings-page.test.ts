@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { environmentName, type NamedSetting, SETTINGS } from '../../../node/settings/settings-table.js';
-import type { CommandRow } from '../kit/command-row.js';
+import type { CommandRow } from '../../kit/command-row.js';
+import { environmentName, type NamedSetting, SETTINGS } from '../../settings/settings-table.js';
 import { COMMANDS } from './commands.js';
 
 /** These first, and then the others in the order of the help. */
@@ -27,7 +27,7 @@ separate the items of a list, without blanks.
 
 Variables that Kubernetes sets for a Service by the name of \`nodelease\` (\`NODELEASE_PORT=tcp://…\`, \`NODELEASE_SERVICE_HOST\`) are no settings.
 
-This page is made from the table in the code (\`src/node/settings/settings-table.ts\`), and a test compares the two:
+This page is made from the table in the code (\`src/app/settings/settings-table.ts\`), and a test compares the two:
 \`npx vitest run --project unit settings-page -u\` writes it anew.
 `;
 

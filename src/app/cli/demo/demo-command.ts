@@ -5,20 +5,20 @@ import { join } from 'node:path';
 import { withTimeout } from '../../../core/base/abort.js';
 import { ConfigError, explain } from '../../../core/base/errors.js';
 import { StoreSession } from '../../../core/lease/session/store-session.js';
-import { FileLeaseStore } from '../../../core/store/file/file-lease-store.js';
-import { ClusterFollower } from '../../../node/monitor/cluster-follower.js';
-import { REQUEST_TIMEOUT_MS } from '../../../node/runtime/opened-store.js';
 import {
   DEFAULT_LISTEN_ADDRESS,
   type ListenAddress,
   reachableUrl,
-} from '../../../node/settings/listen-address.js';
+} from '../../../core/settings/listen-address.js';
+import { FileLeaseStore } from '../../../core/store/file/file-lease-store.js';
+import { ClusterFollower } from '../../../node/monitor/cluster-follower.js';
+import { REQUEST_TIMEOUT_MS } from '../../../node/runtime/opened-store.js';
 import { startNodeServer } from '../../http/node-server.js';
-import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
-import { complain } from '../kit/answer.js';
-import { type Call, interruptible, reportFailure } from '../kit/call.js';
-import type { Io } from '../terminal/io.js';
-import { Interrupted } from '../terminal/signal-relay.js';
+import { complain } from '../../kit/answer.js';
+import { type Call, interruptible, reportFailure } from '../../kit/call.js';
+import { ExitCode, exitCodeOfStop } from '../../kit/exit-codes.js';
+import type { Io } from '../../kit/terminal/io.js';
+import { Interrupted } from '../../kit/terminal/signal-relay.js';
 import { DemoFailure, DemoStory, type DemoTask, NODES } from './demo-story.js';
 import { DemoView } from './demo-view.js';
 

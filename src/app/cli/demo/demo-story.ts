@@ -3,7 +3,7 @@ import { type ClusterStatus, inspectCluster, type NodeStatus } from '../../../co
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { type LeaseChange, leaseChanges } from '../../../node/monitor/lease-changes.js';
 import { expiresInMs } from '../../../node/monitor/status-report.js';
-import { formatDuration, formatSetting } from '../terminal/text.js';
+import { formatDuration, formatSetting } from '../../kit/terminal/text.js';
 import type { DemoView } from './demo-view.js';
 
 /** One task of the demo: a process `nodelease run`, and its command. */

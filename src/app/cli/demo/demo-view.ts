@@ -1,12 +1,12 @@
 import type { ClusterStatus } from '../../../core/lease/operate/inspect.js';
 import { wholeCluster } from '../../../node/monitor/listed-cluster.js';
-import { sayLines } from '../kit/answer.js';
+import { sayLines } from '../../kit/answer.js';
+import { type Color, paintFor } from '../../kit/terminal/color.js';
+import { Frame } from '../../kit/terminal/frame.js';
+import type { Io, Screen } from '../../kit/terminal/io.js';
+import { fitLine } from '../../kit/terminal/table.js';
+import { cut, formatDuration } from '../../kit/terminal/text.js';
 import { statusTable } from '../status/status-table.js';
-import { type Color, paintFor } from '../terminal/color.js';
-import { Frame } from '../terminal/frame.js';
-import type { Io, Screen } from '../terminal/io.js';
-import { fitLine } from '../terminal/table.js';
-import { cut, formatDuration } from '../terminal/text.js';
 
 /** How many events are kept: no terminal shows more. */
 const KEPT = 200;

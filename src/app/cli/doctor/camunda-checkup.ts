@@ -6,8 +6,8 @@ import { type StoreSession, UNHURRIED_LISTING_MS } from '../../../core/lease/ses
 import type { ProbeOptions } from '../../../core/store/probe/probe.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import { damageOf, totalsOf } from '../../../node/monitor/listed-cluster.js';
+import { formatSetting, pluralize, someOf } from '../../kit/terminal/text.js';
 import { restoredText } from '../status/status-table.js';
-import { formatSetting, pluralize, someOf } from '../terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
 import { clockFinding } from './diagnosis.js';
 import { type Finding, finding } from './finding.js';

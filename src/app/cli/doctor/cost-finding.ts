@@ -1,7 +1,7 @@
 import { CLUSTER_DEFAULTS, type ClusterConfig } from '../../../core/lease/model/cluster-config.js';
 import { monthlyCost, S3_STANDARD_PRICES } from '../../../core/lease/session/renewal-cost.js';
-import type { Settings } from '../../../node/settings/settings.js';
-import { formatSetting } from '../terminal/text.js';
+import { formatSetting } from '../../kit/terminal/text.js';
+import type { Settings } from '../../settings/settings.js';
 import { type Finding, finding } from './finding.js';
 
 /**

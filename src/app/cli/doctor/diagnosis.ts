@@ -4,7 +4,7 @@ import { lockNameOf } from '../../../core/store/lock-url.js';
 import type { ProbeReport } from '../../../core/store/probe/probe-report.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
 import { clusterReport } from '../../../node/monitor/status-report.js';
-import { formatDuration, formatSetting } from '../terminal/text.js';
+import { formatDuration, formatSetting } from '../../kit/terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
 import type { CostReport } from './cost-finding.js';
 import { type Finding, finding, isSound } from './finding.js';

@@ -1,7 +1,6 @@
 import { connect as connectSocket } from 'node:net';
 import { withTimeout } from '../../../core/base/abort.js';
 import { explain } from '../../../core/base/errors.js';
-import type { ZooKeeperSettings } from '../../../node/settings/settings.js';
 import { formatServer, type ServerAddress } from '../../../zookeeper/client/connect-string.js';
 import { withinChroot } from '../../../zookeeper/client/znode-path.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
@@ -10,9 +9,10 @@ import { mixedPayloads } from '../../../zookeeper/services/instance/mixed-payloa
 import { jsonPayload } from '../../../zookeeper/services/instance/payload-codec.js';
 import { ServiceDirectory } from '../../../zookeeper/services/service-directory.js';
 import { servicePath } from '../../../zookeeper/services/service-path.js';
-import { connectTo } from '../kit/call.js';
-import type { Io } from '../terminal/io.js';
-import { formatSetting } from '../terminal/text.js';
+import { connectTo } from '../../kit/call.js';
+import type { Io } from '../../kit/terminal/io.js';
+import { formatSetting } from '../../kit/terminal/text.js';
+import type { ZooKeeperSettings } from '../../settings/settings.js';
 import { type Finding, failureOf, finding, isSound } from './finding.js';
 import { checkRights, type RightsCheck } from './zookeeper-rights-check.js';
 

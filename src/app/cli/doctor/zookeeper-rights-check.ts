@@ -13,7 +13,7 @@ import {
   SERVICES_PATH,
   STAMPS_PATH,
 } from '../../../zookeeper/discovery/tree-paths.js';
-import type { Io } from '../terminal/io.js';
+import type { Io } from '../../kit/terminal/io.js';
 import { failureOf } from './finding.js';
 
 /** What is examined. */

@@ -1,16 +1,16 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { explain } from '../../../core/base/errors.js';
 import { systemClock as clock, systemRandom as random } from '../../../core/base/system.js';
+import type { ListenAddress } from '../../../core/settings/listen-address.js';
 import { toWire, type WireError } from '../../../node/runtime/worker/messages.js';
-import type { ListenAddress } from '../../../node/settings/listen-address.js';
-import type { Settings } from '../../../node/settings/settings.js';
+import type { OpenDns } from '../../dns/open-dns.js';
 import type { MetricsText } from '../../http/node-app.js';
 import { type NodeServer, startNodeServer } from '../../http/node-server.js';
 import { problemOf } from '../../http/problem.js';
-import type { OpenDns } from '../dns/open-dns.js';
+import { isVisible, ownClusterView } from '../../kit/own-cluster-view.js';
+import type { Settings } from '../../settings/settings.js';
 import { BoundedLog, type LogLine } from './bounded-log.js';
 import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
-import { isVisible, ownClusterView } from './own-cluster-view.js';
 import { ShardMirror } from './shard-mirror.js';
 
 /** What the thread that answers over HTTP is started with; everything in it can be cloned, or moved. */
@@ -84,7 +84,7 @@ async function answer(
   };
   try {
     if (settings.dns) {
-      const { openDns } = await import('../dns/open-dns.js');
+      const { openDns } = await import('../../dns/open-dns.js');
       const at = { listen: settings.dns, label: '--dns' };
       const info = (message: string) => log.write('info', message);
       dns = await openDns({ ...at, settings, io: { clock, random }, log: { info, warn } });

@@ -1,13 +1,13 @@
 import { Worker } from 'node:worker_threads';
 import { explain } from '../../../core/base/errors.js';
+import { type ListenAddress, reachableUrl } from '../../../core/settings/listen-address.js';
 import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
 import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
 import { fromWire } from '../../../node/runtime/worker/messages.js';
-import { type ListenAddress, reachableUrl } from '../../../node/settings/listen-address.js';
-import type { Settings } from '../../../node/settings/settings.js';
 import type { NodeMetrics } from '../../http/node-metrics.js';
-import type { Logger } from '../log/logger.js';
-import type { Io } from '../terminal/io.js';
+import type { Logger } from '../../kit/log/logger.js';
+import type { Io } from '../../kit/terminal/io.js';
+import type { Settings } from '../../settings/settings.js';
 import type { LogLine } from './bounded-log.js';
 import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-thread.js';
 import { HealthPublisher } from './node-mirror.js';

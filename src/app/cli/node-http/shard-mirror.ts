@@ -3,12 +3,12 @@ import { anySignal, onAbort, withTimeout } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
 import { ConfigError, explain } from '../../../core/base/errors.js';
 import type { Lease } from '../../../core/lease/model/lease.js';
-import { formatListenAddress } from '../../../node/settings/listen-address.js';
-import type { ShardSettings } from '../../../node/settings/settings.js';
+import { formatListenAddress } from '../../../core/settings/listen-address.js';
 import type { OwnedShards, ShardEvent } from '../../../node/shards/index.js';
 import type { Announcement } from '../../../zookeeper/discovery/announcement.js';
 import type { HeldShard, LeaseEnd, ServedShards, ShardsChange, ShardsState } from '../../http/shards-api.js';
-import { leaseLog } from '../log/lease-log.js';
+import { leaseLog } from '../../kit/log/lease-log.js';
+import type { ShardSettings } from '../../settings/settings.js';
 import { Mirror, Publisher } from './node-mirror.js';
 import { type ProgramNews, ProgramShards } from './program-shards.js';
 

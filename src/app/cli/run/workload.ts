@@ -5,19 +5,19 @@ import { type HeldNode, holdNode } from '../../../node/runtime/hold-node.js';
 import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
 import { installedTracer, type OpenTelemetryTracer } from '../../../node/runtime/open-telemetry-tracer.js';
 import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
-import type { Settings } from '../../../node/settings/settings.js';
-import { announcingProblem } from '../../../node/settings/zookeeper-settings.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
-import type { RoutingEntries } from '../discovery/routing-entries.js';
-import { leaseLog, logSource, taskIdOf } from '../log/lease-log.js';
-import type { Logger } from '../log/logger.js';
+import type { RoutingEntries } from '../../discovery/routing-entries.js';
+import { leaseLog, logSource, taskIdOf } from '../../kit/log/lease-log.js';
+import type { Logger } from '../../kit/log/logger.js';
+import type { Io } from '../../kit/terminal/io.js';
+import type { SignalRelay } from '../../kit/terminal/signal-relay.js';
+import { withTimeout } from '../../kit/terminal/with-timeout.js';
+import type { Settings } from '../../settings/settings.js';
+import { announcingProblem } from '../../settings/zookeeper-settings.js';
+import { onRetirement } from '../../supervisor/held.js';
+import type { WorkEnd } from '../../supervisor/supervisor.js';
 import type { NodeHttp } from '../node-http/node-http.js';
 import type { ShardPublisher } from '../node-http/shard-mirror.js';
-import type { Io } from '../terminal/io.js';
-import type { SignalRelay } from '../terminal/signal-relay.js';
-import { withTimeout } from '../terminal/with-timeout.js';
-import { onRetirement } from './held.js';
-import type { WorkEnd } from './supervisor.js';
 
 /** What a workload gets. */
 export interface WorkloadNode extends Pick<HeldNode, 'lease' | 'dataDir' | 'dataRestored'> {
@@ -119,7 +119,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       // Before the store is probed: its requests would let the heap grow. After the SDK has been loaded: V8
       // refuses Node's own compiled modules once a flag has changed.
       onStoreOpened: isLean && !options.http ? keepMemoryLean : undefined,
-      onDiscoveryEvent: zookeeper && (await import('../log/discovery-log.js')).discoveryLog(log),
+      onDiscoveryEvent: zookeeper && (await import('../../kit/log/discovery-log.js')).discoveryLog(log),
       limited: (what, limitMs, step) => withTimeout({ limitMs, clock, log, what }, step),
     });
     return await runWith(node, workload, { ...options, log }, http);
@@ -143,7 +143,7 @@ async function dataDirOf({ dataDir }: Settings, log: Logger): Promise<DataDirOpt
   if (dataDir === undefined) return undefined;
   const { checkRoot } = await import('../../../core/data-dir/data-dir-options.js');
   await checkRoot(dataDir.root, '--data-dir', 'write');
-  const { dataDirLog } = await import('../log/data-dir-log.js');
+  const { dataDirLog } = await import('../../data-dir/data-dir-log.js');
   return { ...dataDir, onEvent: dataDirLog(log) };
 }
 
@@ -176,7 +176,7 @@ async function runWith(
     signals.interrupted.throwIfAborted();
     const { check, service, endpoints } = settings.zookeeper ?? {};
     if (node.discovery && (service !== undefined || endpoints !== undefined)) {
-      const { RoutingEntries } = await import('../discovery/routing-entries.js');
+      const { RoutingEntries } = await import('../../discovery/routing-entries.js');
       routing = new RoutingEntries({ discovery: node.discovery, check, clock: io.clock, log });
     }
     // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.

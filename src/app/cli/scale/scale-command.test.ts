@@ -15,7 +15,7 @@ import { StoreSession } from '../../../core/lease/session/store-session.js';
 import { StoreError } from '../../../core/store/lease-store.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
-import type { Settings } from '../../../node/settings/settings.js';
+import type { Settings } from '../../settings/settings.js';
 import { runCommandLine } from '../commands/command-line.js';
 import { scale, scaleCommand, scaleProgress, scaleTarget } from './scale-command.js';
 

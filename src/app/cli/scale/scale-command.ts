@@ -4,16 +4,16 @@ import { scaleCluster } from '../../../core/lease/operate/scale.js';
 import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../../core/lease/operate/scaling.js';
 import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
+import { parseInteger, upToOneDay } from '../../../core/settings/values.js';
 import { nothingAt, refuseLock } from '../../../core/store/lock-url.js';
-import { environmentName, readSettings, type ZooKeeperSettings } from '../../../node/settings/settings.js';
-import { parseInteger, upToOneDay } from '../../../node/settings/values.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
-import { ExitCode, UsageError } from '../exit-codes.js';
-import { complain, say, sayJson } from '../kit/answer.js';
-import { type Call, connectTo, interruptible, onStore } from '../kit/call.js';
+import { complain, say, sayJson } from '../../kit/answer.js';
+import { type Call, connectTo, interruptible, onStore } from '../../kit/call.js';
+import { ExitCode, UsageError } from '../../kit/exit-codes.js';
+import type { Io } from '../../kit/terminal/io.js';
+import { formatDuration, formatSetting, pluralize, someOf } from '../../kit/terminal/text.js';
+import { environmentName, readSettings, type ZooKeeperSettings } from '../../settings/settings.js';
 import { holdersText } from '../status/status-table.js';
-import type { Io } from '../terminal/io.js';
-import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
 
 /** The options of `scale`, as they are on the command line. */
 export interface ScaleOptions {

@@ -2,14 +2,14 @@ import { ConfigError } from '../../../core/base/errors.js';
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
 import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
+import { parseInteger } from '../../../core/settings/values.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import type { ListedCluster } from '../../../node/monitor/listed-cluster.js';
 import { tenuresOf } from '../../../node/monitor/tenures.js';
-import { parseInteger } from '../../../node/settings/values.js';
-import { ExitCode } from '../exit-codes.js';
-import { type Asker, answer, complain, withRows } from '../kit/answer.js';
-import { type Call, onStore } from '../kit/call.js';
-import { ProgressLine } from '../terminal/progress-line.js';
+import { type Asker, answer, complain, withRows } from '../../kit/answer.js';
+import { type Call, onStore } from '../../kit/call.js';
+import { ExitCode } from '../../kit/exit-codes.js';
+import { ProgressLine } from '../../kit/terminal/progress-line.js';
 
 const DAY_MS = 86_400_000;
 

@@ -4,7 +4,7 @@ import { type ShardFleetOptions, type ShardTask, shardFleet } from '../../../../
 import { inVirtualTime } from '../../../../test/support/virtual-clock.js';
 import { encodeCluster, newCluster } from '../../../core/lease/model/cluster-config.js';
 import { encodeMap, SHARDS_KEY } from '../../../node/shards/shard-map.js';
-import type { Screen } from '../terminal/io.js';
+import type { Screen } from '../../kit/terminal/io.js';
 import { showShards } from './shards-command.js';
 import { showStatus } from './status-command.js';
 

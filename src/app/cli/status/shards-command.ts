@@ -5,10 +5,10 @@ import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { readShards, shardsText } from '../../../node/shards/read-shards.js';
 import { MAX_FAILED, type MapMember } from '../../../node/shards/shard-map.js';
-import { tableLines } from '../kit/answer.js';
-import { type Call, onStore } from '../kit/call.js';
-import type { Io } from '../terminal/io.js';
-import { formatDuration } from '../terminal/text.js';
+import { tableLines } from '../../kit/answer.js';
+import { type Call, onStore } from '../../kit/call.js';
+import type { Io } from '../../kit/terminal/io.js';
+import { formatDuration } from '../../kit/terminal/text.js';
 import { type StatusRequest, type StatusView, show } from './status-command.js';
 
 const NODES = [

@@ -3,17 +3,16 @@ import { explain } from '../../../core/base/errors.js';
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
 import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
+import { parseInteger } from '../../../core/settings/values.js';
 import { nothingAt } from '../../../core/store/lock-url.js';
 import { allocatedReport, inspectAllocated } from '../../../node/monitor/allocated-status.js';
 import { type PageRequest, scanPage } from '../../../node/monitor/cluster-page.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import { DiscoveryComparison } from '../../../node/monitor/discovery/discovery-comparison.js';
 import { statusReport } from '../../../node/monitor/status-report.js';
-import { parseInteger } from '../../../node/settings/values.js';
 import { readShards, type ShardsReading, shardCounts } from '../../../node/shards/read-shards.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
-import { ExitCode, UsageError } from '../exit-codes.js';
-import { complain, sayJson, sayLines } from '../kit/answer.js';
+import { complain, sayJson, sayLines } from '../../kit/answer.js';
 import {
   type Call,
   connectTo,
@@ -23,12 +22,13 @@ import {
   onStore,
   watching,
   type ZooKeeperCall,
-} from '../kit/call.js';
-import { Frame } from '../terminal/frame.js';
-import type { Io, Screen } from '../terminal/io.js';
-import { ProgressLine } from '../terminal/progress-line.js';
-import { fitLine } from '../terminal/table.js';
-import { printable } from '../terminal/text.js';
+} from '../../kit/call.js';
+import { ExitCode, UsageError } from '../../kit/exit-codes.js';
+import { Frame } from '../../kit/terminal/frame.js';
+import type { Io, Screen } from '../../kit/terminal/io.js';
+import { ProgressLine } from '../../kit/terminal/progress-line.js';
+import { fitLine } from '../../kit/terminal/table.js';
+import { printable } from '../../kit/terminal/text.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
 /** The options of `status`, as they are on the command line. */

@@ -11,10 +11,10 @@ import type {
   RestoreReport,
 } from '../../../node/wire/status-report.js';
 import { hexPair } from '../../../zookeeper/discovery/tree-paths.js';
-import { type Color, type Paint, paintFor } from '../terminal/color.js';
-import type { Screen } from '../terminal/io.js';
-import { type Cell, type Column, fitLine, renderTable } from '../terminal/table.js';
-import { cut, formatDuration, formatSetting, pluralize, printable, someOf } from '../terminal/text.js';
+import { type Color, type Paint, paintFor } from '../../kit/terminal/color.js';
+import type { Screen } from '../../kit/terminal/io.js';
+import { type Cell, type Column, fitLine, renderTable } from '../../kit/terminal/table.js';
+import { cut, formatDuration, formatSetting, pluralize, printable, someOf } from '../../kit/terminal/text.js';
 
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
 const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank: number]>> = {

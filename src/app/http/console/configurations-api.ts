@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import type { Clock, RandomSource } from '../../../core/base/clock.js';
+import { parseInteger } from '../../../core/settings/values.js';
 import { ConfigurationTree } from '../../../node/monitor/discovery/configuration-tree.js';
-import { parseInteger } from '../../../node/settings/values.js';
 import type { ConfigHistory } from '../../../node/wire/entries-wire.js';
 import { checkZnodeName } from '../../../zookeeper/client/znode-path.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';

@@ -7,7 +7,7 @@ import {
   formatListenAddress,
   isLoopback,
   type ListenAddress,
-} from '../../../node/settings/listen-address.js';
+} from '../../../core/settings/listen-address.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { UnreadableReports } from '../../../zookeeper/services/instance/instance-codec.js';
 import { jsonPayload } from '../../../zookeeper/services/instance/payload-codec.js';

@@ -7,7 +7,7 @@ import {
   formatListenAddress,
   isLoopback,
   type ListenAddress,
-} from '../../../node/settings/listen-address.js';
+} from '../../../core/settings/listen-address.js';
 import { HttpProblem, unavailable } from '../problem.js';
 
 /** Which clients may change anything. */

@@ -9,7 +9,7 @@ import {
   checkListenAddress,
   formatListenAddress,
   type ListenAddress,
-} from '../../../node/settings/listen-address.js';
+} from '../../../core/settings/listen-address.js';
 import { NO_REQUEST, problemResponse, unavailable } from '../problem.js';
 import { HTTP_LIMITS } from './http-limits.js';
 import { RequestLimiter } from './request-limiter.js';

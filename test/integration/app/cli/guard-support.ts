@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { type Guard, startGuard } from '../../../../src/app/cli/run/guard.js';
+import { type Guard, startGuard } from '../../../../src/app/supervisor/guard.js';
 import type { Clock } from '../../../../src/core/base/clock.js';
 import { systemClock } from '../../../../src/core/base/system.js';
 import { type ProcessOptions, runCli, type TestProcess } from '../../../support/processes.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { GUARD_MARGIN_MS } from '../../../../src/app/cli/run/guard.js';
+import { GUARD_MARGIN_MS } from '../../../../src/app/supervisor/guard.js';
 import { systemClock } from '../../../../src/core/base/system.js';
 import { ProcessHandle } from '../../../support/process-handle.js';
 import { killAll } from '../../../support/processes.js';

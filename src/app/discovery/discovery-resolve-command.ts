@@ -1,0 +1,118 @@
+import { ConfigError } from '../../core/base/errors.js';
+import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
+import { ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
+import { DiscoveryResolver } from '../../zookeeper/discovery/discovery-resolver.js';
+import { endpointPath } from '../../zookeeper/discovery/tree-paths.js';
+import type { OnUnreadable } from '../../zookeeper/services/instance/instance-codec.js';
+import { checkServiceName } from '../../zookeeper/services/instance/new-instance.js';
+import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
+import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
+import { instanceUrl } from '../../zookeeper/services/instance/uri-spec.js';
+import type { InstanceSource } from '../../zookeeper/services/instance-source.js';
+import { ServiceCache } from '../../zookeeper/services/service-cache.js';
+import { servicePath } from '../../zookeeper/services/service-path.js';
+import { NoInstanceError, ServiceProvider } from '../../zookeeper/services/service-provider.js';
+import { parseStrategy } from '../../zookeeper/services/strategies/strategies.js';
+import { answer, complain } from '../kit/answer.js';
+import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
+import { ExitCode } from '../kit/exit-codes.js';
+import type { Io } from '../kit/terminal/io.js';
+import { callWithTimeout } from '../kit/terminal/with-timeout.js';
+import { parseEndpointName } from '../settings/endpoints.js';
+
+/** The options of `discovery resolve`, as they are on the command line. */
+interface ResolveOptions {
+  /** `service` or `endpoint`. */
+  readonly kind: string;
+  readonly strategy: string;
+}
+
+/**
+ * How long the instances may take to be read, in milliseconds: longer than znodes that may not be read delay
+ * the others.
+ */
+const READ_TIMEOUT_MS = 15_000;
+
+/**
+ * `nodelease discovery resolve NAME`: prints the URL of one instance, as the strategy picks it. Other
+ * programs take it as an argument, so it is an http or https URL, or a Dubbo application's, without user information. Resolves to the
+ * exit code: 1 where no instance can be used, with the reason on standard error.
+ *
+ * @throws {ConfigError} when the name, the kind or the strategy is invalid
+ */
+export async function resolveService(call: ZooKeeperCall<ResolveOptions>, name: string): Promise<number> {
+  const { options, settings, io } = call;
+  const { clock, random } = io;
+  const origin = originOf(name, options.kind, settings.zookeeper.basePath, io);
+  const strategy = parseStrategy(options.strategy);
+  return onZooKeeper(call, async (zookeeper, signal) => {
+    // A refused watch is tried again and again; a request fails with the reason.
+    await zookeeper.children(origin.path, { signal });
+    let trouble: string | undefined;
+    const source = origin.open(zookeeper, (path, problem) => {
+      trouble = `${path} ${problem}`;
+      complain(io, `warning: ${trouble}: ignored`);
+    });
+    try {
+      const unread = () => {
+        signal.throwIfAborted();
+        const why = trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined);
+        const message = `the instances of ${source.name} could not be read within ${READ_TIMEOUT_MS} ms`;
+        const because = why === undefined ? '' : `: ${why}`;
+        throw new ZooKeeperError(message + because, { fault: 'timeout', outcome: 'unknown' });
+      };
+      await callWithTimeout({ clock, timeoutMs: READ_TIMEOUT_MS, signal }, () => source.ready).catch(unread);
+      const accept = (each: ServiceInstance) => requestableUrl(each) !== undefined;
+      const instance = new ServiceProvider({ source, clock, random, strategy, accept }).need();
+      const url = String(requestableUrl(instance));
+      return answer(call, { report: { ...instance, url }, lines: [url] });
+    } catch (error) {
+      if (!(error instanceof NoInstanceError)) throw error;
+      const refused = source.instances.some(
+        (each) => each.enabled && instanceUrl(each) !== undefined && requestableUrl(each) === undefined,
+      );
+      const why = refused ? ': only http and https URLs without user information are printed' : '';
+      complain(io, error.message + why);
+      return ExitCode.nothing;
+    } finally {
+      source.close();
+    }
+  });
+}
+
+/**
+ * The URL of an instance; undefined where a program could take it for more than a URL to request: any client
+ * may have written it.
+ */
+function requestableUrl(instance: ServiceInstance): string | undefined {
+  const url = instanceUrl(instance);
+  // Programs differ about the end of a host: nothing that one of them could take for user information, or for
+  // several arguments.
+  const isPlain =
+    url !== undefined &&
+    /^(?:https?|dubbo|tri):\/\/[^/?#@]+(?:[/?#]|$)/i.test(url) &&
+    !/[\\\s\p{Cc}\p{Cf}]/u.test(url);
+  return isPlain && URL.canParse(url) ? url : undefined;
+}
+
+/**
+ * Where the instances come from, and the parent znode of them.
+ * @throws {ConfigError} when the name or the kind is invalid
+ */
+function originOf(name: string, kind: string, basePath: string, { clock, random }: Io) {
+  if (kind === 'service') {
+    checkServiceName(name, 'name');
+    return {
+      path: servicePath(basePath, name),
+      open: (zookeeper: ZooKeeper, onUnreadable: OnUnreadable): InstanceSource =>
+        new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable }),
+    };
+  }
+  if (kind !== 'endpoint') throw new ConfigError('--kind', kind, 'service or endpoint');
+  const { endpoint, key } = parseEndpointName({ text: name, label: 'name', flag: true });
+  return {
+    path: endpointPath(endpoint, key),
+    open: (zookeeper: ZooKeeper, onUnreadable: OnUnreadable): InstanceSource =>
+      new DiscoveryResolver({ zookeeper, clock, random, onUnreadable }).instances(endpoint, key),
+  };
+}

@@ -1,0 +1,107 @@
+import type { Clock } from '../../core/base/clock.js';
+import { WaitTimeoutError } from '../../core/base/errors.js';
+import { type Call, logFailure } from '../kit/call.js';
+import { ExitCode } from '../kit/exit-codes.js';
+import type { HoldingOptions } from '../kit/holding.js';
+import { type Logger, loggerFor } from '../kit/log/logger.js';
+import { SignalRelay } from '../kit/terminal/signal-relay.js';
+import { inheritedFiles } from './child.js';
+import type { Held } from './held.js';
+import { commandToRun, SupervisedCommand } from './supervised-command.js';
+
+/** What a command runs for: a lock, or whatever else has a fencing token and may be lost. */
+export interface Hold extends Held {
+  readonly token: bigint;
+  release(): Promise<void>;
+}
+
+interface HeldCommandOptions {
+  /** What follows `--`. */
+  readonly command: readonly string[];
+  /** A call of nodelease of this kind, for the complaint that there is no command. */
+  readonly example: string;
+  /** False where it is acquired at once or not at all. */
+  readonly waits: boolean;
+  /**
+   * Acquires it, `again` where it has been held before, and lost. The signal aborts with `Interrupted` when a
+   * signal asks for an end.
+   */
+  readonly acquire: (request: {
+    readonly log: Logger;
+    readonly signal: AbortSignal;
+    readonly again: boolean;
+  }) => Promise<Hold>;
+  /** The command's variables, in addition to those of this process. */
+  readonly variables: (hold: Hold) => Readonly<Record<string, string>>;
+}
+
+/**
+ * Acquires something, runs a command while it is held, and releases it when no work is left. Resolves to the
+ * command's exit code, or to the one for what kept it from running; a failure has been logged by then.
+ *
+ * @throws {ConfigError} or {UsageError} when it is called wrongly
+ */
+export async function runHeldCommand(
+  { options: { restart }, settings, io }: Call<HoldingOptions>,
+  { acquire, variables, waits, ...asked }: HeldCommandOptions,
+): Promise<number> {
+  const command = commandToRun(asked.command, asked.example, io);
+  if (typeof command === 'number') return command;
+  // The first of several runs must not close what the next one's guard needs.
+  const files = restart ? [] : inheritedFiles();
+  const signals = new SignalRelay(io.signals);
+  const log = await loggerFor(settings, io);
+  const supervised = new SupervisedCommand({ command, files, io, signals });
+  try {
+    for (let again = false; ; again = true) {
+      const hold = await acquire({ log, signal: signals.interrupted, again });
+      const ended = new AbortController();
+      void followDeadline(supervised, hold, io.clock, ended.signal);
+      const env = { ...io.env, ...variables(hold) };
+      const run = supervised.run({ lease: hold, env, log });
+      const { exitCode, workEnded } = await run.finally(() => ended.abort());
+      const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
+      // Where work may be left, it is not for others before it has expired (rule 8).
+      if (workEnded) await hold.release();
+      if (!isLost || !workEnded || !restart || signals.hasAskedToStop) return exitCode;
+      log.info('standing again, to start the command again');
+    }
+  } catch (error) {
+    // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would
+    // speak of what it is made of.
+    if (error instanceof WaitTimeoutError) {
+      log[waits ? 'warn' : 'info']({ exitCode: ExitCode.acquireTimeout }, error.message);
+      return ExitCode.acquireTimeout;
+    }
+    return logFailure(error, log, ' before the command was started');
+  } finally {
+    signals.close();
+  }
+}
+
+/**
+ * How often the guard gets the deadline: after a share of what is left before it, and not more often
+ * than this, in milliseconds.
+ */
+const SENT_AFTER = { share: 1 / 4, minMs: 50 };
+
+/**
+ * Keeps the guard's deadline as late as the hold's. A guard that learns of a renewal late strikes too early,
+ * never too late.
+ */
+async function followDeadline(
+  command: SupervisedCommand,
+  hold: Hold,
+  clock: Clock,
+  ended: AbortSignal,
+): Promise<void> {
+  for (let sent = hold.deadline; ; ) {
+    const leftMs = sent - clock.monotonic();
+    await clock.sleep(Math.max(SENT_AFTER.minMs, leftMs * SENT_AFTER.share), ended).catch(() => undefined);
+    // The next run has its own guard, which this deadline is not for.
+    if (ended.aborted || !hold.isValid()) return;
+    if (hold.deadline === sent) continue;
+    sent = hold.deadline;
+    command.extend(sent);
+  }
+}

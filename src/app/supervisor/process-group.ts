@@ -1,0 +1,151 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import type { Clock } from '../../core/base/clock.js';
+import { codeOf } from '../../core/base/files.js';
+import { leavesTime } from '../../core/lease/model/lease.js';
+import { type Held, lossOf } from './held.js';
+
+/** A group of processes that is ended as one. */
+export interface ProcessGroup {
+  /** Its number: the process id of its first member. */
+  readonly id: number;
+  /** Sends a signal to every member. Does nothing once the group has been seen to be gone. */
+  signal(signal: NodeJS.Signals): void;
+  /**
+   * Whether some member may still be at work: not one that has ended and was not collected, nor one in
+   * another group, as daemons are.
+   */
+  isAlive(): boolean;
+}
+
+/** The group of processes that the operating system knows by `id`. */
+export function systemProcessGroup(id: number): ProcessGroup {
+  // The number may be given to others once the group is gone, so a group that was seen to be gone is never
+  // asked for again.
+  let gone = false;
+  return {
+    id,
+    signal(signal) {
+      if (gone) return;
+      try {
+        process.kill(-id, signal);
+      } catch (error) {
+        if (codeOf(error) === 'ESRCH') gone = true;
+      }
+    },
+    isAlive() {
+      gone ||= !hasMembers(id);
+      return !gone;
+    },
+  };
+}
+
+function hasMembers(id: number): boolean {
+  try {
+    process.kill(-id, 0);
+  } catch (error) {
+    // EPERM: there are members, and none that may be signalled.
+    return codeOf(error) !== 'ESRCH';
+  }
+  // Ended members that their parent has not collected count for kill(2). Where process 1 collects none they
+  // stay for ever.
+  let members: string[][];
+  try {
+    members = readdirSync('/proc')
+      .flatMap((name) => (/^\d+$/.test(name) ? [statOf(name)] : []))
+      .filter(([, , group]) => Number(group) === id);
+  } catch {
+    return true;
+  }
+  return members.length === 0 || members.some((stat) => !hasEnded(stat));
+}
+
+/**
+ * The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; empty for a process
+ * that is gone.
+ */
+function statOf(pid: string): string[] {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // proc(5): pid (name) state …; the name may contain anything.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    return [];
+  }
+}
+
+/** The 20th field of all is the number of threads. */
+function hasEnded(stat: readonly string[]): boolean {
+  return stat[0] === 'X' || (stat[0] === 'Z' && Number(stat[17]) <= 1);
+}
+
+/** How a process group is to be ended. */
+interface EndGroupOptions {
+  readonly lease: Held;
+  readonly clock: Clock;
+  /**
+   * How long the group has between SIGTERM and SIGKILL, in milliseconds; less where the lease ends sooner.
+   */
+  readonly graceMs: number;
+  /** Asked again and again: true gives up waiting. */
+  readonly abandoned?: () => boolean;
+  /** Called once when there is something to be ended. */
+  readonly onFound?: () => void;
+  /** Called once when SIGKILL did not end the group at once. */
+  readonly onStuck?: () => void;
+}
+
+/** How long killed processes may take to go, in milliseconds, before they count as stuck in the kernel. */
+const STUCK_MS = 2_000;
+/**
+ * How long before the deadline SIGKILL is sent, in milliseconds: a quarter of what is left, within these
+ * bounds.
+ */
+const KILL_MARGIN_MS = { min: 50, max: 500 };
+/** How often the group is looked at, in milliseconds. */
+const POLL_MS = { min: 2, max: 40 };
+
+/**
+ * Ends a process group: SIGTERM, then SIGKILL when its grace ends or shortly before the lease does. Where
+ * another task may hold the node id already (rule 7) it is SIGKILL at once.
+ *
+ * Resolves to true once no member is left. As long as the lease is held it waits for that without limit,
+ * since the node id must not go to another task (rule 8); once the lease is lost it resolves to false when
+ * killed processes do not go.
+ */
+export async function endGroup(group: ProcessGroup, options: EndGroupOptions): Promise<boolean> {
+  const { lease, clock, graceMs, abandoned, onFound, onStuck } = options;
+  if (!group.isAlive()) return true;
+  onFound?.();
+  const graceUntil = clock.monotonic() + graceMs;
+  const shareMs = (stopBy(lease) - clock.monotonic()) / 4;
+  const marginMs = Math.min(KILL_MARGIN_MS.max, Math.max(KILL_MARGIN_MS.min, shareMs));
+  let termSent = false;
+  let killedAt: number | undefined;
+  let stuck = false;
+  for (let pollMs = POLL_MS.min; group.isAlive(); pollMs = Math.min(POLL_MS.max, pollMs * 2)) {
+    const now = clock.monotonic();
+    const killAt = Math.min(graceUntil, stopBy(lease) - marginMs);
+    if (now >= killAt) {
+      group.signal('SIGKILL');
+      killedAt ??= now;
+    } else if (!termSent) {
+      group.signal('SIGTERM');
+      termSent = true;
+    }
+    if (abandoned?.()) return false;
+    if (killedAt !== undefined && now - killedAt >= STUCK_MS) {
+      if (!lease.isValid()) return false;
+      if (!stuck) onStuck?.();
+      stuck = true;
+    }
+    await clock.sleep(now >= killAt ? pollMs : Math.min(pollMs, killAt - now));
+  }
+  return true;
+}
+
+/** By when no work may be left, as of now: minus infinity when another task may be at work already. */
+function stopBy(lease: Held): number {
+  const loss = lossOf(lease);
+  if (loss !== undefined && leavesTime(loss.reason)) return loss.deadline;
+  return lease.isValid() ? lease.deadline : Number.NEGATIVE_INFINITY;
+}

@@ -1,0 +1,62 @@
+import { ConfigError } from '../base/errors.js';
+import { splitList } from '../base/plain-text.js';
+import type { Setting } from '../settings/setting.js';
+import { checked, integer, onOff, parsed } from '../settings/values.js';
+import type { DataDirOptions } from './data-dir-options.js';
+import { exclusionOf } from './exclude.js';
+
+/** The settings of data directories that follow the node id. */
+export const DATA_DIR_SETTINGS = {
+  'data-dir': {
+    kind: checked('root', checkRootText),
+    option: 'dataDir.root',
+    sentence:
+      'the parent of the directories that follow the node ids, one for each version: NODE_DATA_DIR has the one of this tenure',
+  },
+  'data-retention': {
+    kind: integer(1, 1_000),
+    default: '2',
+    option: 'dataDir.retention',
+    sentence: 'how many versions of the directory of a node id are kept, the new one included',
+  },
+  'data-exclude': {
+    kind: { ...parsed('patterns', parsePatterns), check: checkPatterns },
+    default: 'nothing',
+    option: 'dataDir.exclude',
+    needs: 'data-dir',
+    sentence:
+      'what a new version does not get, with commas between: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
+  },
+  'data-copy': {
+    kind: onOff,
+    option: 'dataDir.copy',
+    needs: 'data-dir',
+    sentence:
+      'copy files also where the predecessor has released the node id, instead of linking them, so that older versions never change',
+  },
+  'data-local': {
+    kind: onOff,
+    option: 'dataDir.local',
+    needs: 'data-dir',
+    sentence:
+      'the root is on a disk that only this host has: a version is made from an older one only where this disk has that of the last tenure (see --sticky), otherwise it begins empty, with NODE_DATA_RESTORED=false',
+  },
+} satisfies Readonly<Record<string, Setting>>;
+
+/** What `--data-dir` and the settings that go with it say. */
+export type DataDirSettings = Omit<DataDirOptions, 'onEvent'>;
+
+function checkRootText(given: string, label: string): void {
+  if (given === '' || given.includes('\0')) throw new ConfigError(label, given, 'the path of a directory');
+}
+
+function parsePatterns(given: string, label: string): NonNullable<DataDirOptions['exclude']> {
+  const patterns = splitList(given, label);
+  checkPatterns(patterns, label);
+  return patterns;
+}
+
+function checkPatterns(given: unknown, label: string): void {
+  if (!Array.isArray(given)) throw new ConfigError(label, given, 'a list of patterns');
+  exclusionOf(given, label);
+}

@@ -1,0 +1,117 @@
+import type { Setting } from '../settings/setting.js';
+import { checked, choice, duration, integer, text, upToOneDay } from '../settings/values.js';
+import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from './model/lease-state.js';
+
+/** The settings of leases. */
+export const LEASE_SETTINGS = {
+  cluster: {
+    kind: choice('any', 'existing'),
+    default: 'any',
+    option: 'cluster',
+    storeOnly: true,
+    sentence:
+      'existing: a start that finds no cluster in the store ends with 69, and makes none; for fleets whose cluster "nodelease init" has made',
+  },
+  nodes: {
+    kind: integer(1, MAX_NODE_IDS),
+    default: '16',
+    option: 'nodes',
+    storeOnly: true,
+    sentence: 'how many node ids a new cluster has',
+  },
+  duration: {
+    kind: duration({
+      min: DURATION_MS.least,
+      minWhy: 'a shorter lease leaves no time to renew it over a network',
+      max: DURATION_MS.most,
+      maxWhy: 'that long a dead node keeps its id from the others',
+    }),
+    default: '15s',
+    option: 'durationMs',
+    storeOnly: true,
+    sentence: 'how long a lease of a new cluster lasts without renewal',
+  },
+  grace: {
+    kind: duration({ max: MOST_GRACE_MS }),
+    default: '1s, and at least a thousandth of the duration',
+    option: 'graceMs',
+    storeOnly: true,
+    sentence: 'how much longer others wait before they take an expired lease',
+  },
+  'task-id': {
+    kind: text('id', /^[\x21-\x7e]{1,128}$/, '1 to 128 printable ASCII characters without spaces'),
+    default: 'the id of the ECS task, else host name and a random part',
+    option: 'taskId',
+    sentence: 'names this run: 1 to 128 printable ASCII characters without spaces',
+  },
+  'acquire-timeout': {
+    kind: duration({ max: 31_536_000_000, open: true }),
+    default: 'without limit',
+    option: 'acquireTimeoutMs',
+    sentence: 'how long to wait for a free node id, 0s for not at all',
+  },
+  'wait-poll': {
+    kind: duration({ min: 100, minWhy: 'each look is a request', max: 86_400_000 }),
+    default: '1.2s',
+    option: 'waitPollMs',
+    storeOnly: true,
+    sentence:
+      'first pause between two listings of a store that reports no changes while no node id is free; it grows to a third of the duration',
+  },
+  sticky: {
+    kind: text('key', /^.{1,256}$/su, 'a text of 1 to 256 characters'),
+    default: 'none',
+    option: 'sticky',
+    storeOnly: true,
+    sentence:
+      'names this instance over its restarts, such as a volume id: of the free node ids it gets the one that it held last; "file" is a key in the root of the data directory. A preference: two tasks with one key get two node ids',
+  },
+  'prefer-id': {
+    kind: integer(0, MAX_NODE_IDS - 1),
+    default: 'none',
+    option: 'preferId',
+    storeOnly: true,
+    sentence: 'the node id that is tried before all others where it is free',
+  },
+  'sticky-wait': {
+    kind: upToOneDay,
+    default: '0s',
+    option: 'stickyWaitMs',
+    needs: 'sticky',
+    storeOnly: true,
+    sentence:
+      'how long to wait for the own former node id where its lease has not been released, as after a kill',
+  },
+  'settings-interval': {
+    kind: duration({
+      min: 1,
+      minWhy: 'leave it out to look at each renewal',
+      max: 3_600_000,
+      maxWhy: 'so long a holder would not know that its node id is to go',
+    }),
+    default: 'at each renewal',
+    option: 'settingsIntervalMs',
+    storeOnly: true,
+    sentence:
+      'how often a holder reads, in addition to its renewals, whether the cluster has grown or shrunk',
+  },
+  'on-retire': {
+    kind: choice('drain', 'stop'),
+    default: 'stop; for serve drain',
+    storeOnly: true,
+    sentence:
+      'what happens when "nodelease scale" takes the node id out of use: stop asks the command to stop, drain lets it end by itself, without new work',
+  },
+  'node-id': {
+    kind: checked('id', () => undefined),
+    storeOnly: true,
+    sentence:
+      'a fixed node id instead of a leased one: a number, or "hostname" for the ordinal at the end of the host name',
+  },
+  provider: {
+    kind: choice('store', 'zookeeper'),
+    default: 'store',
+    option: 'provider',
+    sentence: 'where node ids come from; those of ZooKeeper last as long as a session with it',
+  },
+} satisfies Readonly<Record<string, Setting>>;

@@ -1,0 +1,38 @@
+import { ConfigError } from '../base/errors.js';
+import type { Setting } from '../settings/setting.js';
+import { checked, parsed, text } from '../settings/values.js';
+import { DEFAULT_STORE } from './default-store.js';
+import { checkStore, parseStoreUrl, STORES } from './store-url.js';
+
+/** The settings of the store that the leases are in. */
+export const STORE_SETTINGS = {
+  store: {
+    kind: { ...parsed('url', parseStoreUrl), check: checkStore },
+    default: DEFAULT_STORE,
+    option: 'store',
+    storeOnly: true,
+    sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
+  },
+  endpoint: {
+    kind: checked('url', checkServerUrl),
+    default: 'the cloud of the store',
+    option: 'endpoint',
+    storeOnly: true,
+    sentence:
+      'the server of an S3-compatible store, another cloud of Azure or an emulator: http(s)://HOST:PORT',
+  },
+  region: {
+    kind: text('name', /^[\w-]{1,64}$/, 'the name of a region such as eu-central-1'),
+    default: 'what the AWS environment says',
+    option: 'region',
+    storeOnly: true,
+    sentence: 'the region of the S3 bucket',
+  },
+} satisfies Readonly<Record<string, Setting>>;
+
+/** @throws {ConfigError} */
+function checkServerUrl(given: string, label: string): void {
+  const url = /^https?:\/\//i.test(given) && URL.canParse(given) ? new URL(given) : undefined;
+  if (url === undefined || url.hostname.includes(','))
+    throw new ConfigError(label, given, 'an http or https URL such as http://127.0.0.1:9000');
+}
