@@ -1,16 +1,17 @@
 import { JSON_CHANGES, JSON_LINE } from '../kit/command-row.js';
-import { OF_DNS, OF_SERVICES } from '../kit/command-settings.js';
+import { OF_SERVICES } from '../kit/command-settings.js';
 import { zooKeeperRows } from '../kit/group-rows.js';
 
 const row = zooKeeperRows('discovery', []);
 const serviceRow = zooKeeperRows('discovery', [], { settings: OF_SERVICES });
 const serveRow = zooKeeperRows('discovery', [], {
-  settings: [...OF_SERVICES, 'http', 'dns', ...OF_DNS],
+  settings: [...OF_SERVICES, 'http'],
   defaults: { store: 'memory:' },
 });
 
-/** The commands of the group `discovery`. */
+/** The group `discovery` and its commands. */
 export const DISCOVERY_COMMANDS = [
+  { name: 'discovery', description: 'look into the discovery tree in ZooKeeper' },
   row(
     'ls',
     'show the announced nodes, services and endpoints',

@@ -5,6 +5,7 @@ import { say } from '../kit/answer.js';
 import { interruption, logEnd, onConnecting, type ZooKeeperCall } from '../kit/call.js';
 import { discoveryServeLog, zookeeperLog } from '../kit/log/discovery-serve-log.js';
 import { loggerFor } from '../kit/log/logger.js';
+import { listenerFor } from '../products.js';
 
 /** The options of `discovery serve` that are no settings, as they are on the command line. */
 interface ServeOptions {
@@ -30,12 +31,11 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
     const log = await loggerFor(settings, io);
     const { basePath } = settings.zookeeper;
     const { clock, random } = io;
-    const at = settings.dns && { listen: settings.dns, label: '--dns' };
-    const dns = at && (await (await import('../dns/open-dns.js')).openDns({ ...at, settings, io, log }));
+    const listener = await listenerFor({ settings, io, log });
     const server = await startDiscoveryServer({
       ...options,
       strategy,
-      metrics: dns?.metrics,
+      metrics: listener?.metrics,
       zookeeper,
       clock,
       random,
@@ -44,7 +44,7 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
       onEvent: discoveryServeLog(log),
       labels: { listen: '--http', bearerTokenFile: '--bearer-token-file', allowWrites: '--allow-writes' },
     }).catch(async (error: unknown) => {
-      await dns?.close();
+      await listener?.close();
       throw error;
     });
     const forget = zookeeper.onState(zookeeperLog(log, zookeeper.description));
@@ -58,7 +58,7 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
       return logEnd(await interruption(signal), log);
     } finally {
       forget();
-      await Promise.all([server.close(), dns?.close()]);
+      await Promise.all([server.close(), listener?.close()]);
     }
   });
 }

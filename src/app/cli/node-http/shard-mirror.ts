@@ -8,7 +8,7 @@ import type { OwnedShards, ShardEvent } from '../../../node/shards/index.js';
 import type { Announcement } from '../../../zookeeper/discovery/announcement.js';
 import type { HeldShard, LeaseEnd, ServedShards, ShardsChange, ShardsState } from '../../http/shards-api.js';
 import { leaseLog } from '../../kit/log/lease-log.js';
-import type { ShardSettings } from '../../settings/settings.js';
+import type { ShardSettings } from '../../shards/shards-settings.js';
 import { Mirror, Publisher } from './node-mirror.js';
 import { type ProgramNews, ProgramShards } from './program-shards.js';
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DnsMetrics } from '../../../../src/app/http/dns-metrics.js';
+import { DnsMetrics } from '../../../../src/app/dns/dns-metrics.js';
 import { NodeMetrics } from '../../../../src/app/http/node-metrics.js';
 import { startNodeServer } from '../../../../src/app/http/node-server.js';
 import { systemClock } from '../../../../src/core/base/system.js';
