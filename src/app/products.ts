@@ -5,6 +5,8 @@ import { RECIPE_COMMANDS } from './recipes/recipe-rows.js';
 import { SHARDS_COMMANDS } from './shards/shards-rows.js';
 import { DATA_COMMANDS } from './shared-data/data-rows.js';
 
+/** What a node id is held with, and what its command finds of that in its environment. */
+export { ownHoldOptions, ownVariables } from './data-dir/held-data-dir.js';
 /** What answers in addition to HTTP, where the settings say so. */
 export { listenerFor } from './dns/dns-listener.js';
 
