@@ -1,19 +1,11 @@
+import { STORE_SETTINGS } from '../../core/store/store-settings.js';
 import type { SettingName } from '../settings/settings-table.js';
 
 type Names = readonly SettingName[];
 
 // Which commands have a setting: the rows name these.
 const OF_LOG: Names = ['log-level', 'log-format'];
-export const OF_STORE: Names = [
-  'store',
-  'endpoint',
-  'region',
-  'etcd-auth',
-  'etcd-ca',
-  'etcd-cert',
-  'etcd-key',
-  ...OF_LOG,
-];
+export const OF_STORE: Names = [...(Object.keys(STORE_SETTINGS) as SettingName[]), ...OF_LOG];
 export const OF_ZOOKEEPER: Names = [
   'zookeeper',
   'zookeeper-auth',

@@ -3,7 +3,6 @@ import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import { parseListenAddress } from '../../core/settings/listen-address.js';
 import type { Setting } from '../../core/settings/setting.js';
 import { choice, filePath, parsed, type SettingKind } from '../../core/settings/values.js';
-import { ETCD_SETTINGS } from '../../core/store/etcd/etcd-settings.js';
 import { STORE_SETTINGS } from '../../core/store/store-settings.js';
 import { SHARDS_SETTINGS } from '../../node/shards/shards-settings.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
@@ -53,7 +52,7 @@ const LOG_SETTINGS = {
 const GROUPS = {
   Lease: LEASE_SETTINGS,
   Shards: SHARDS_SETTINGS,
-  Store: { ...STORE_SETTINGS, ...ETCD_SETTINGS },
+  Store: STORE_SETTINGS,
   'Data directory': DATA_DIR_SETTINGS,
   ZooKeeper: ZOOKEEPER_SETTINGS,
   'Announced in ZooKeeper': ANNOUNCING_SETTINGS,
@@ -68,7 +67,6 @@ const ROWS = {
   ...LEASE_SETTINGS,
   ...SHARDS_SETTINGS,
   ...STORE_SETTINGS,
-  ...ETCD_SETTINGS,
   ...DATA_DIR_SETTINGS,
   ...ZOOKEEPER_SETTINGS,
   ...ANNOUNCING_SETTINGS,

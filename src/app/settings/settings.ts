@@ -5,12 +5,12 @@ import { CLUSTER_DEFAULTS } from '../../core/lease/model/cluster-config.js';
 import { leastGraceMs, MAX_NODE_IDS } from '../../core/lease/model/lease-state.js';
 import { isLoopback } from '../../core/settings/listen-address.js';
 import { parseInteger } from '../../core/settings/values.js';
-import type { EtcdAccess } from '../../core/store/etcd/etcd-access.js';
-import { type StoreUrl, takesEndpoint } from '../../core/store/store-url.js';
+import type { StoreAccess } from '../../core/store/store-access.js';
+import type { StoreUrl } from '../../core/store/store-kind.js';
 import { type CommandConfigSettings, readCommandConfig } from './command-config-settings.js';
-import { readEtcd } from './etcd-settings.js';
 import type { SettingName, SettingValue } from './settings-table.js';
 import { find, firstFlag, type Given, read, readOrDefault, refuse, type SettingSources } from './sources.js';
+import { readStoreAccess } from './store-access.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
 export type { DataDirSettings } from '../../core/data-dir/data-dir-settings.js';
@@ -41,7 +41,6 @@ const PLAIN = {
   settingsIntervalMs: 'settings-interval',
   onRetire: 'on-retire',
   dataRetention: 'data-retention',
-  region: 'region',
   /** The paths of ZooKeeper whose locks the console shows. */
   consoleLocks: 'console-locks',
   /** The roots of Monastery's shared data that the console shows. */
@@ -66,7 +65,7 @@ type PlainSettings = {
 };
 
 /** The settings of one invocation: checked, typed, durations in milliseconds. */
-export interface Settings extends PlainSettings {
+export interface Settings extends PlainSettings, StoreAccess {
   readonly store: StoreUrl;
   /** Where node ids come from. */
   readonly provider: SettingValue<'provider'>;
@@ -77,10 +76,6 @@ export interface Settings extends PlainSettings {
   readonly shards?: ShardSettings | undefined;
   /** Present where there is a data directory. */
   readonly dataDir?: DataDirSettings | undefined;
-  /** The server of a store that takes one. */
-  readonly endpoint?: string | undefined;
-  /** How to get into the etcd cluster. */
-  readonly etcd?: EtcdAccess | undefined;
   /** Present when there is discovery. */
   readonly zookeeper?: ZooKeeperSettings | undefined;
   /** Present where the command of `run` has its configuration from ZooKeeper. */
@@ -102,8 +97,6 @@ export function readSettings(sources: SettingSources): Settings {
   checkNoneEmpty(sources);
   const store = readOrDefault(sources, 'store');
   const nodeId = find(sources, 'node-id');
-  const server = find(sources, 'endpoint');
-  const endpoint = read(sources, 'endpoint');
   const plain = Object.entries(PLAIN).map(([field, name]) => [field, read(sources, name)]);
   const settings: Settings = {
     ...(Object.fromEntries(plain) as PlainSettings),
@@ -113,16 +106,13 @@ export function readSettings(sources: SettingSources): Settings {
     nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
     shards: readShards(sources),
     dataDir: readDataDir(sources),
-    endpoint: takesEndpoint(store) ? endpoint : undefined,
-    etcd: readEtcd(sources, store),
+    ...readStoreAccess(sources, store),
     zookeeper: readZooKeeper(sources),
     config: readCommandConfig(sources),
   };
   checkGrace(sources, settings);
   checkNodeId(sources, settings);
   checkNeeds(sources);
-  if (server && !takesEndpoint(store) && (server.flag || !find(sources, 'store')?.flag))
-    refuse(server, `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`);
   checkProvider(sources, settings);
   return settings;
 }

@@ -2,19 +2,24 @@ import { readFileSync, statSync } from 'node:fs';
 import { ConfigError } from '../../core/base/errors.js';
 import { codeOf, Damage, kindOf } from '../../core/base/files.js';
 import { prepareTlsFiles, type TlsFiles } from '../../core/base/tls.js';
+import type { SettingName } from './settings-table.js';
 import { find, type Given, type SettingSources } from './sources.js';
 
 /** More bytes than all CAs that an operating system trusts have. */
 const MAX_PEM = 2 ** 20;
 
+/** @param server what their names begin with */
+const given = (sources: SettingSources, server: string, part: keyof TlsFiles): Given | undefined =>
+  find(sources, `${server}-${part}` as SettingName);
+
 /**
  * The contents of the files that settings name, checked.
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
-export function readTlsFiles(sources: SettingSources, server: 'etcd' | 'zookeeper'): TlsFiles {
-  const given = (part: keyof TlsFiles) => find(sources, `${server}-${part}`);
+export function readTlsFiles(sources: SettingSources, server: string): TlsFiles {
+  const ofPart = (part: keyof TlsFiles) => given(sources, server, part);
   const contents = (part: keyof TlsFiles) => {
-    const { label = '', text } = given(part) ?? {};
+    const { label = '', text } = ofPart(part) ?? {};
     if (text === undefined) return undefined;
     try {
       const there = statSync(text);
@@ -28,7 +33,7 @@ export function readTlsFiles(sources: SettingSources, server: 'etcd' | 'zookeepe
     }
   };
   const files = { ca: contents('ca'), cert: contents('cert'), key: contents('key') };
-  prepareTlsFiles(files, `--${server}-`, given);
+  prepareTlsFiles(files, `--${server}-`, ofPart);
   return files;
 }
 
@@ -36,7 +41,7 @@ export function readTlsFiles(sources: SettingSources, server: 'etcd' | 'zookeepe
  * The first of these settings that is given, for a connection without TLS. As a variable too: without a word,
  * what is meant to be encrypted would not be.
  */
-export function tlsFile(sources: SettingSources, server: 'etcd' | 'zookeeper'): Given | undefined {
-  const given = (['ca', 'cert', 'key'] as const).map((part) => find(sources, `${server}-${part}`));
-  return given.find((each) => each !== undefined);
+export function tlsFile(sources: SettingSources, server: string): Given | undefined {
+  const all = (['ca', 'cert', 'key'] as const).map((part) => given(sources, server, part));
+  return all.find((each) => each !== undefined);
 }

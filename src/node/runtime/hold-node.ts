@@ -8,7 +8,7 @@ import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
 import { refuseLock } from '../../core/store/lock-url.js';
-import type { StoreUrl } from '../../core/store/store-url.js';
+import type { StoreUrl } from '../../core/store/store-kind.js';
 import { parseConnectString } from '../../zookeeper/client/connect-string.js';
 import type { Announcement } from '../../zookeeper/discovery/announcement.js';
 import type { Discoverer, DiscovererOptions } from '../../zookeeper/discovery/discoverer.js';
