@@ -14,6 +14,7 @@ import {
 } from '../../kit/command-settings.js';
 import { HOLDING_OPTIONS } from '../../kit/holding.js';
 import { RECIPE_COMMANDS } from '../../recipes/recipe-rows.js';
+import { SERVICE_COMMANDS } from '../../services/services-rows.js';
 import { DATA_COMMANDS } from '../../shared-data/data-rows.js';
 
 const ROOT = ['<root>', 'the root, as --data-dir has it'] as const;
@@ -297,6 +298,7 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../../data-dir/data-dir-command.js')).cleanDataDirs,
   },
   ...DISCOVERY_COMMANDS,
+  ...SERVICE_COMMANDS,
   ...RECIPE_COMMANDS,
   ...CONFIG_COMMANDS,
   ...DATA_COMMANDS,

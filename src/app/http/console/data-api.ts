@@ -10,8 +10,8 @@ import {
 } from '../../../zookeeper/shared-data/edit.js';
 import { type SharedData, sharedData } from '../../../zookeeper/shared-data/shared-data.js';
 import { SharedDataError } from '../../../zookeeper/shared-data/shared-data-error.js';
-import { readJson } from '../curator/instance-json.js';
 import { doneAnswer, HttpProblem, route } from '../problem.js';
+import { readJson } from '../read-json.js';
 import { checkWrite, type PageAccess } from '../server/access.js';
 
 /** Which shared data may be changed through the console. */

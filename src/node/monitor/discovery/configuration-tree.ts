@@ -9,8 +9,8 @@ import type { FleetReport } from '../../../zookeeper/configuration/fleet-report.
 import { historyPath, seenPath } from '../../../zookeeper/configuration/layout.js';
 import { type ConfigPlace, readContexts } from '../../../zookeeper/configuration/read-contexts.js';
 import type { ConfigEntry, EntriesStatus } from '../../wire/entries-wire.js';
+import { excerpt } from '../excerpt.js';
 import { ScanLoop, treePauseMs } from '../scan-loop.js';
-import { excerpt } from './service-entry.js';
 
 /** How long a scan waits for a connection, in milliseconds. */
 const CONNECT_MS = 2_000;

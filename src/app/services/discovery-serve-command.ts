@@ -1,10 +1,11 @@
 import { DEFAULT_LISTEN_ADDRESS } from '../../core/settings/listen-address.js';
 import { parseStrategy } from '../../zookeeper/services/strategies/strategies.js';
-import type { DiscoveryServer } from '../http/curator/discovery-server.js';
 import { say } from '../kit/answer.js';
 import { interruption, logEnd, onConnecting, type ZooKeeperCall } from '../kit/call.js';
-import { discoveryServeLog, zookeeperLog } from '../kit/log/discovery-serve-log.js';
 import { loggerFor } from '../kit/log/logger.js';
+import { zookeeperLog } from '../kit/log/zookeeper-log.js';
+import type { DiscoveryServer } from './curator/discovery-server.js';
+import { discoveryServeLog } from './discovery-serve-log.js';
 
 /** The options of `discovery serve` that are no settings, as they are on the command line. */
 interface ServeOptions {
@@ -26,7 +27,7 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
   // Before a connection is opened.
   const strategy = options.strategy === undefined ? undefined : parseStrategy(options.strategy);
   return onConnecting(call, async (zookeeper, signal) => {
-    const { startDiscoveryServer } = await import('../http/curator/discovery-server.js');
+    const { startDiscoveryServer } = await import('./curator/discovery-server.js');
     const log = await loggerFor(settings, io);
     const { basePath } = settings.zookeeper;
     const { clock, random } = io;
