@@ -123,7 +123,11 @@ export class ClusterFollower implements ClusterView {
   }
 
   current(): CurrentCluster {
-    const { store, events, shards } = this.#leases.facts;
+    const {
+      store,
+      shards,
+      log: { events },
+    } = this.#leases;
     const revision = this.#revision;
     if (this.#isOutdated) return { store: UNKNOWN_STORE, tree: null, events, revision, report: null };
     return { store, tree: this.#tree, events, revision, shards, report: this.#currentReport() };

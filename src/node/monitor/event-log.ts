@@ -9,20 +9,16 @@ export type EventFacts = Pick<ClusterEvent, 'kind' | 'text'> & Partial<ClusterEv
 
 /** The last events of a cluster, numbered from 1. */
 export class EventLog {
-  #events: readonly ClusterEvent[] = [];
+  /** The oldest first. Without new events it is the same object. */
+  events: readonly ClusterEvent[] = [];
 
   constructor(private readonly clock: Pick<Clock, 'now'>) {}
-
-  /** The oldest first. Without new events it is the same object. */
-  get events(): readonly ClusterEvent[] {
-    return this.#events;
-  }
 
   /** @param since after which time they happened; null if it is unknown */
   add(added: readonly EventFacts[], since: number | null = null): void {
     if (added.length === 0) return;
     const at = this.clock.now();
-    const first = (this.#events.at(-1)?.id ?? 0) + 1;
+    const first = (this.events.at(-1)?.id ?? 0) + 1;
     const numbered = added.map(
       (each, index): ClusterEvent => ({
         nodeId: null,
@@ -35,6 +31,6 @@ export class EventLog {
         since,
       }),
     );
-    this.#events = [...this.#events, ...numbered].slice(-EVENTS);
+    this.events = [...this.events, ...numbered].slice(-EVENTS);
   }
 }

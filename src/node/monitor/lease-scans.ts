@@ -33,13 +33,15 @@ export const UNKNOWN_STORE: StoreHealth = {
 
 /** What scans of the leases show, one after the other: the last result, the health of the store, and events. */
 export class LeaseScans {
-  readonly #log: EventLog;
+  store = UNKNOWN_STORE;
+  /** As long as they do not change, they are the same object. */
+  shards: ShardsReport | undefined;
+  /** Why the last failed scan failed. */
+  failure: unknown;
+  readonly log: EventLog;
   readonly #versions = new VersionMemory();
   /** The last successful scan, and when it ended on the monotonic clock. */
   #last: { readonly scan: LeaseScan; readonly at: number } | undefined;
-  #store = UNKNOWN_STORE;
-  #shards: ShardsReport | undefined;
-  #failure: unknown;
   /** How many scans have failed in a row. */
   #failures = 0;
 
@@ -47,22 +49,12 @@ export class LeaseScans {
     private readonly read: (signal: AbortSignal) => Promise<LeaseScan>,
     private readonly clock: Clock,
   ) {
-    this.#log = new EventLog(clock);
-  }
-
-  /** What is known besides the leases. Unchanged parts are the same objects. */
-  get facts() {
-    return { store: this.#store, events: this.#log.events, shards: this.#shards };
+    this.log = new EventLog(clock);
   }
 
   /** The leases as of the last successful scan; none before it. */
   get nodes(): readonly NodeStatus[] {
     return this.#last?.scan.nodes ?? [];
-  }
-
-  /** Why the last failed scan failed. */
-  get failure(): unknown {
-    return this.#failure;
   }
 
   /** Scans once. @throws `signal.reason` */
@@ -94,7 +86,7 @@ export class LeaseScans {
     if (this.#last === undefined) return null;
     const { scan, at } = this.#last;
     const { nodes, hints, head } = scan;
-    const sinceMs = this.#store.state === 'ok' ? this.clock.monotonic() - at : 0;
+    const sinceMs = this.store.state === 'ok' ? this.clock.monotonic() - at : 0;
     const reports = withWrongVersions(nodes).map((node) =>
       nodeReport({ ...node, age: older(node.age, sinceMs) }, problemOf(node, hints?.cluster)),
     );
@@ -107,24 +99,24 @@ export class LeaseScans {
     const at = this.clock.monotonic();
     this.#last = { scan, at };
     this.#failures = 0;
-    if (this.#store.state === 'failing')
-      this.#log.add([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
-    const since = this.#store.lookedAt;
-    if (before) this.#log.add(scanChanges(before.scan, scan, at - before.at), since);
-    if (scan.camunda) this.#log.add(this.#versions.repeats(scan.nodes), since);
-    const isSame = shards?.epoch === this.#shards?.epoch && shards?.problem === this.#shards?.problem;
-    if (!isSame) this.#shards = shards;
+    if (this.store.state === 'failing')
+      this.log.add([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
+    const since = this.store.lookedAt;
+    if (before) this.log.add(scanChanges(before.scan, scan, at - before.at), since);
+    if (scan.camunda) this.log.add(this.#versions.repeats(scan.nodes), since);
+    const isSame = shards?.epoch === this.shards?.epoch && shards?.problem === this.shards?.problem;
+    if (!isSame) this.shards = shards;
     const lookedAt = this.clock.now();
-    this.#store = { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt };
+    this.store = { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt };
   }
 
   /** The earlier result stays as it was. */
   #fail(error: unknown): void {
     const problem = explain(error);
-    this.#failure = error;
+    this.failure = error;
     this.#failures += 1;
-    if (this.#store.state !== 'failing')
-      this.#log.add([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
-    this.#store = { ...this.#store, state: 'failing', problem };
+    if (this.store.state !== 'failing')
+      this.log.add([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
+    this.store = { ...this.store, state: 'failing', problem };
   }
 }
