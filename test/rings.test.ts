@@ -33,7 +33,7 @@ const FLOORS: readonly (readonly string[])[] = [
     'app/shards',
     'app/shared-data',
   ],
-  ['app/discovery'],
+  ['app/discovery', 'app/http/index.ts'],
   ['app/cli'],
   ['app/cli/commands'],
   ['app/cli/main.ts'],

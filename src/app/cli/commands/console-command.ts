@@ -1,5 +1,7 @@
 import { ConfigError, explain } from '../../../core/base/errors.js';
 import { DEFAULT_LISTEN_ADDRESS, isLoopback, reachableUrl } from '../../../core/settings/listen-address.js';
+import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
+import type { NodeAppPart } from '../../http/node-app.js';
 import type { NodeServer } from '../../http/node-server.js';
 import { say } from '../../kit/answer.js';
 import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../../kit/call.js';
@@ -23,15 +25,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     settings,
     io,
   } = call;
-  const {
-    http: listen = DEFAULT_LISTEN_ADDRESS,
-    bearerTokenFile,
-    store,
-    provider,
-    zookeeper,
-    consoleData,
-    configRoot,
-  } = settings;
+  const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper } = settings;
   if (!isVisible(settings))
     throw new ConfigError(
       '--store',
@@ -60,14 +54,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
         clock: io.clock,
         cluster: () => cluster.open(),
         metrics: new ClusterMetrics(() => cluster.open()),
-        services: connected && { zookeeper: connected, basePath: zookeeper?.basePath, allowWrites },
-        // A page with secrets is for this machine, or for holders of the token.
-        configurations:
-          connected && (bearerTokenFile !== undefined || isLoopback(listen.host))
-            ? { zookeeper: connected, random: io.random, root: configRoot }
-            : undefined,
-        data: connected &&
-          consoleData && { zookeeper: connected, roots: consoleData, random: io.random, allowWrites },
+        parts: connected && (await zookeeperParts(connected, call)),
         // The page shows that the store is away: no line for every request.
         onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
         labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
@@ -88,4 +75,29 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     }
   };
   return reported(call, () => interruptible(io, work));
+}
+
+/** What the console has with ZooKeeper. */
+async function zookeeperParts(
+  zookeeper: ZooKeeper,
+  { options: { allowWrites }, settings, io: { random } }: Call<ConsoleOptions>,
+): Promise<NodeAppPart[]> {
+  const [{ servicesPage }, { configurationsPage }, { dataWrites }] = await Promise.all([
+    import('../../services/services-api.js'),
+    import('../../configuration/configurations-api.js'),
+    import('../../shared-data/data-api.js'),
+  ]);
+  const {
+    http: { host } = DEFAULT_LISTEN_ADDRESS,
+    bearerTokenFile,
+    configRoot: root,
+    consoleData,
+  } = settings;
+  const { basePath } = settings.zookeeper ?? {};
+  const parts = [servicesPage({ zookeeper, basePath, allowWrites })];
+  // A page with secrets is for this machine, or for holders of the token.
+  if (bearerTokenFile !== undefined || isLoopback(host))
+    parts.push(configurationsPage({ zookeeper, random, root }));
+  if (consoleData) parts.push(dataWrites({ zookeeper, roots: consoleData, random, allowWrites }));
+  return parts;
 }

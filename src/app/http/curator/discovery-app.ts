@@ -6,7 +6,7 @@ import { ConfigError } from '../../../core/base/errors.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
 import type { ServiceCall, ServiceDirectory } from '../../../zookeeper/services/service-directory.js';
 import { shortened } from '../../../zookeeper/services/shortened.js';
-import { type ServicesSource, servicesApi } from '../console/services-api.js';
+import { type ServicesSource, servicesApi } from '../../services/services-api.js';
 import { SharedQueries } from '../console/shared-queries.js';
 import { consoleAssets } from '../console-assets.js';
 import { type MetricsText, metricsRoute } from '../node-app.js';
@@ -19,9 +19,10 @@ import {
   route,
   unavailable,
 } from '../problem.js';
+import { readJson } from '../read-json.js';
 import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../server/access.js';
 import { OpenStreams } from '../server/open-streams.js';
-import { instanceJson, instanceOf, readJson } from './instance-json.js';
+import { instanceJson, instanceOf } from './instance-json.js';
 import type { ProviderPool } from './provider-pool.js';
 
 /** What a {@link discoveryApp} answers from. */

@@ -1,16 +1,17 @@
 import { Hono } from 'hono';
-import type { Clock, RandomSource } from '../../../core/base/clock.js';
-import { parseInteger } from '../../../core/settings/values.js';
-import { ConfigurationTree } from '../../../node/monitor/discovery/configuration-tree.js';
-import type { ConfigHistory } from '../../../node/wire/entries-wire.js';
-import { checkZnodeName } from '../../../zookeeper/client/znode-path.js';
-import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
-import { between, readHistory } from '../../../zookeeper/configuration/history.js';
-import { rootOf } from '../../../zookeeper/configuration/layout.js';
-import { repeated } from '../../../zookeeper/configuration/read-contexts.js';
-import { jsonAnswer, route } from '../problem.js';
-import type { OpenStreams } from '../server/open-streams.js';
-import { entryEvents } from './entry-feed.js';
+import { checked } from '../../core/base/arguments.js';
+import type { RandomSource } from '../../core/base/clock.js';
+import { parseInteger } from '../../core/settings/values.js';
+import { ConfigurationTree } from '../../node/monitor/discovery/configuration-tree.js';
+import type { ConfigHistory } from '../../node/wire/entries-wire.js';
+import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
+import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
+import { between, readHistory } from '../../zookeeper/configuration/history.js';
+import { rootOf } from '../../zookeeper/configuration/layout.js';
+import { repeated } from '../../zookeeper/configuration/read-contexts.js';
+import { entryEvents } from '../http/console/entry-feed.js';
+import type { NodeAppContext, NodeAppPart } from '../http/node-app.js';
+import { jsonAnswer, route } from '../http/problem.js';
 
 /** What the page of configurations shows. */
 export interface ConfigurationsSource {
@@ -25,16 +26,25 @@ export interface ConfigurationsSource {
 const TIMEOUT_MS = 5_000;
 
 /**
- * The data of the page of configurations: `/api/configurations` as server-sent events, and below it the
- * history of each context. ZooKeeper is read while there are clients; however many there are, once.
+ * The page of configurations at `/configurations`, secrets too, and its data: `/api/configurations` as
+ * server-sent events, and below it the history of each context. ZooKeeper is read while there are clients;
+ * however many there are, once.
  */
-export function configurationsApi({
-  streams,
-  root,
-  ...source
-}: ConfigurationsSource & { readonly clock: Clock; readonly streams: OpenStreams }): Hono {
-  const place = { ...source, root: rootOf({ root }) };
-  const { clock, zookeeper } = place;
+export function configurationsPage(source: ConfigurationsSource): NodeAppPart {
+  checked(source);
+  return {
+    page: ['/configurations', 'configurations'],
+    offers: { hasConfigurations: true },
+    routes: (context) => configurationsApi(source, context),
+  };
+}
+
+function configurationsApi(
+  { root, ...source }: ConfigurationsSource,
+  { clock, streams }: NodeAppContext,
+): Hono {
+  const place = { ...source, clock, root: rootOf({ root }) };
+  const { zookeeper } = place;
   const tree = new ConfigurationTree(place);
   const hello = { zookeeper: zookeeper.description, path: place.root, writes: false };
   const app = new Hono();

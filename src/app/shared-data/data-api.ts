@@ -1,26 +1,30 @@
 import { Hono } from 'hono';
-import type { Clock, RandomSource } from '../../../core/base/clock.js';
-import { ConfigError } from '../../../core/base/errors.js';
-import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
+import { checked } from '../../core/base/arguments.js';
+import type { RandomSource } from '../../core/base/clock.js';
+import { ConfigError } from '../../core/base/errors.js';
+import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import {
   type EntryEdit,
   type EntryRemoval,
   removeEntry,
   writeEntry,
-} from '../../../zookeeper/shared-data/edit.js';
-import { type SharedData, sharedData } from '../../../zookeeper/shared-data/shared-data.js';
-import { SharedDataError } from '../../../zookeeper/shared-data/shared-data-error.js';
-import { readJson } from '../curator/instance-json.js';
-import { doneAnswer, HttpProblem, route } from '../problem.js';
-import { checkWrite, type PageAccess } from '../server/access.js';
+} from '../../zookeeper/shared-data/edit.js';
+import { type SharedData, sharedData } from '../../zookeeper/shared-data/shared-data.js';
+import { SharedDataError } from '../../zookeeper/shared-data/shared-data-error.js';
+import type { NodeAppContext, NodeAppPart } from '../http/node-app.js';
+import { doneAnswer, HttpProblem, route } from '../http/problem.js';
+import { readJson } from '../http/read-json.js';
+import { checkWrite, pageAccess } from '../http/server/access.js';
 
-/** Which shared data may be changed through the console. */
+/** Which shared data the console may change. */
 export interface DataSource {
   /** The caller closes it. */
   readonly zookeeper: ZooKeeper;
   /** Paths within the chroot, such as `/monastery/root`. */
   readonly roots: readonly string[];
   readonly random: RandomSource;
+  /** Whether holders of the token may change it: a token is needed then. @default false */
+  readonly allowWrites?: boolean | undefined;
 }
 
 /** How long a change may take, the wait for a connection included, in milliseconds. */
@@ -30,13 +34,19 @@ const WRITE_TIMEOUT_MS = 5_000;
  * Changes of shared data, each of one entry that the body names: PUT writes or adds one, DELETE removes one.
  * With `ifVersion` only where it is the one that the console has shown.
  */
-export function dataApi({
-  zookeeper,
-  roots,
-  random,
-  clock,
-  writes,
-}: DataSource & { readonly clock: Clock; readonly writes: PageAccess }): Hono {
+export function dataWrites(source: DataSource): NodeAppPart {
+  const { allowWrites } = checked(source);
+  return {
+    offers: { writesData: allowWrites || undefined },
+    routes: (context) => dataApi(source, context),
+  };
+}
+
+function dataApi(
+  { zookeeper, roots, random, allowWrites }: DataSource,
+  { clock, token }: NodeAppContext,
+): Hono {
+  const writes = pageAccess(allowWrites, token, 'allowWrites');
   const app = new Hono();
   const change = async (
     request: Request,

@@ -1,8 +1,9 @@
 import { h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ShardsMember, ShardsReport } from '../../../node/wire/cluster-snapshot.js';
-import { cellsPath, partsOf, shardText } from '../model/shards.js';
-import { bad, chip, memo, note, panel, quiet } from './ui.js';
+import type { ClusterModel } from '../model/cluster-model.js';
+import { bad, chip, memo, note, panel, quiet } from '../page/ui.js';
+import { cellsPath, partsOf, shardText } from './shards-model.js';
 
 /** More shards than this have no room for the node id of their owner. */
 const MAX_NAMED = 256;
@@ -17,8 +18,22 @@ interface ShardsProps {
   readonly leaseOf: (member: ShardsMember) => string;
 }
 
-/** Who owns which shard: a cell for each, in its owner's colour. */
-export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
+/** Who owns which shard; nothing for a cluster without shards. */
+export function shardsPanel(model: ClusterModel) {
+  const map = model.hello?.shards;
+  const isNarrow = document.documentElement.clientWidth < 700;
+  // A tenure that another one has followed is over.
+  const leaseOf = ({ id, version }: ShardsMember) => {
+    const seen = model.node(id);
+    if (seen === undefined) return 'not known';
+    const { node, state } = model.look(seen);
+    return state === 'held' && node.version > version ? 'replaced' : state;
+  };
+  return map && h(ShardsPanel, { map, isNarrow, leaseOf });
+}
+
+/** A cell for each shard, in its owner's colour. */
+function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
   const { members, shards, epoch, problem } = map;
   const [cursor, setCursor] = useState(-1);
   const { owners, moving, orphaned, failing } = useMemo(() => partsOf(map), [map]);

@@ -1,12 +1,12 @@
 import { Hono, type HonoRequest } from 'hono';
+import { checked } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { parseInteger } from '../../core/settings/values.js';
 import type { WatchedNode } from '../../node/runtime/node-monitor.js';
-import { eventStream, RETRY } from './event-stream.js';
-import { doneAnswer, HttpProblem, jsonAnswer, route } from './problem.js';
-import { checkWrite, type WriteAccess } from './server/access.js';
-import { HTTP_LIMITS } from './server/http-limits.js';
-import type { OpenStreams } from './server/open-streams.js';
+import { eventStream, RETRY } from '../http/event-stream.js';
+import type { NodeAppContext, NodeAppPart } from '../http/node-app.js';
+import { doneAnswer, HttpProblem, jsonAnswer, route } from '../http/problem.js';
+import { checkWrite, type WriteAccess } from '../http/server/access.js';
 
 /** A shard that this node holds, and whose work a client does. */
 export interface HeldShard {
@@ -64,15 +64,18 @@ export interface ServedShards {
   ended(): void;
 }
 
-interface ShardsApiOptions {
-  readonly clock: Clock;
+/** What {@link shardsRoutes} answer from. */
+export interface ShardsRoutesOptions {
   readonly shards: ServedShards;
+  /** The node whose shards these are. */
   readonly monitor: WatchedNode;
-  /** Which clients may ask: a client that does counts as one that does the work. */
-  readonly writes: WriteAccess;
-  readonly streams: OpenStreams;
 }
 
+/**
+ * Followers of `/shards/events`, in addition to those of `/api/events`. With more the oldest one is closed, and
+ * connects again: the program that does the work always has room.
+ */
+const FOLLOWERS = 32;
 /** The least time between two reports that clients ask, in milliseconds. */
 const ASKED_MS = 1_000;
 /** About how many bytes of events are sent at once. */
@@ -82,11 +85,25 @@ const parseToken = (text = '') => parseInteger(text, 'token', 1, Number.MAX_SAFE
 
 /**
  * The shards of this node, for the programs that run them: `/shards`, `/shards/events`, and the answers to
- * stops.
+ * stops. A client that asks counts as one that does the work, so all of it needs the token.
  */
-export function shardsApi({ clock, shards, monitor, writes, streams }: ShardsApiOptions): Hono {
+export function shardsRoutes(options: ShardsRoutesOptions): NodeAppPart {
+  checked(options);
+  return {
+    protects: ['/shards/*'],
+    // Programs that follow the events are bounded themselves.
+    isUrgent: (path) => /^\/shards\/(events$|(\d+\/)?(stopped|failed)$)/.test(path),
+    routes: (context) => shardsApi(options, context),
+  };
+}
+
+function shardsApi(
+  { shards, monitor }: ShardsRoutesOptions,
+  { clock, streams, token }: NodeAppContext,
+): Hono {
   const app = new Hono();
-  const followers = streams.ofTheirOwn(HTTP_LIMITS.shardStreams);
+  const writes: WriteAccess = token ? { kind: 'token', token } : { kind: 'anybody' };
+  const followers = streams.ofTheirOwn(FOLLOWERS);
   /** The last answered stop of each shard: until its deadline the answer may be repeated. */
   const answered = new Map<number, HeldShard>();
   let askedAt = Number.NEGATIVE_INFINITY;
