@@ -1,4 +1,3 @@
-import { Hono } from 'hono';
 import { checked } from '../../core/base/arguments.js';
 import type { RandomSource } from '../../core/base/clock.js';
 import { parseInteger } from '../../core/settings/values.js';
@@ -10,7 +9,7 @@ import { between, readHistory } from '../../zookeeper/configuration/history.js';
 import { rootOf } from '../../zookeeper/configuration/layout.js';
 import { repeated } from '../../zookeeper/configuration/read-contexts.js';
 import { entryEvents } from '../http/console/entry-feed.js';
-import type { NodeAppContext, NodeAppPart } from '../http/node-app.js';
+import type { NodeAppPart } from '../http/node-app.js';
 import { jsonAnswer, route } from '../http/problem.js';
 
 /** What the page of configurations shows. */
@@ -30,45 +29,38 @@ const TIMEOUT_MS = 5_000;
  * server-sent events, and below it the history of each context. ZooKeeper is read while there are clients;
  * however many there are, once.
  */
-export function configurationsPage(source: ConfigurationsSource): NodeAppPart {
-  checked(source);
+export function configurationsPage(options: ConfigurationsSource): NodeAppPart {
+  const { root, ...source } = checked(options);
   return {
     page: ['/configurations', 'configurations'],
     offers: { hasConfigurations: true },
-    routes: (context) => configurationsApi(source, context),
-  };
-}
-
-function configurationsApi(
-  { root, ...source }: ConfigurationsSource,
-  { clock, streams }: NodeAppContext,
-): Hono {
-  const place = { ...source, clock, root: rootOf({ root }) };
-  const { zookeeper } = place;
-  const tree = new ConfigurationTree(place);
-  const hello = { zookeeper: zookeeper.description, path: place.root, writes: false };
-  const app = new Hono();
-  route(app, '/api/configurations', {
-    GET: ({ req }) => streams.answer(req.raw, (gone) => entryEvents({ clock, tree, hello }, gone)),
-  });
-  // `?from=3&to=5`: the revisions that are kept, and the differences between two of them, or in the last one.
-  route(app, '/api/configurations/:context', {
-    GET: async ({ req }) => {
-      const { context = '' } = req.param();
-      checkZnodeName(context, 'context');
-      const wait = { timeoutMs: TIMEOUT_MS, signal: req.raw.signal };
-      const history = await repeated(place, wait, (call) => readHistory(place, context, call));
-      const numberOf = (name: string, otherwise: number) =>
-        parseInteger(req.query(name) ?? `${otherwise}`, name, 0, Number.MAX_SAFE_INTEGER);
-      const to = numberOf('to', history[0]?.revision ?? 0);
-      const from = numberOf('from', Math.max(0, to - 1));
-      const revisions = history.map(({ changes, ...each }) => ({
-        ...each,
-        keys: changes.map(({ key }) => key),
-      }));
-      const answer: ConfigHistory = { revisions, from, to, changes: between(history, from, to) };
-      return jsonAnswer(answer);
+    mount(app, { clock, streams }) {
+      const place = { ...source, clock, root: rootOf({ root }) };
+      const { zookeeper } = place;
+      const tree = new ConfigurationTree(place);
+      const hello = { zookeeper: zookeeper.description, path: place.root, writes: false };
+      route(app, '/api/configurations', {
+        GET: ({ req }) => streams.answer(req.raw, (gone) => entryEvents({ clock, tree, hello }, gone)),
+      });
+      // `?from=3&to=5`: the revisions that are kept, and the differences between two of them, or in the last one.
+      route(app, '/api/configurations/:context', {
+        GET: async ({ req }) => {
+          const { context = '' } = req.param();
+          checkZnodeName(context, 'context');
+          const wait = { timeoutMs: TIMEOUT_MS, signal: req.raw.signal };
+          const history = await repeated(place, wait, (call) => readHistory(place, context, call));
+          const numberOf = (name: string, otherwise: number) =>
+            parseInteger(req.query(name) ?? `${otherwise}`, name, 0, Number.MAX_SAFE_INTEGER);
+          const to = numberOf('to', history[0]?.revision ?? 0);
+          const from = numberOf('from', Math.max(0, to - 1));
+          const revisions = history.map(({ changes, ...each }) => ({
+            ...each,
+            keys: changes.map(({ key }) => key),
+          }));
+          const answer: ConfigHistory = { revisions, from, to, changes: between(history, from, to) };
+          return jsonAnswer(answer);
+        },
+      });
     },
-  });
-  return app;
+  };
 }

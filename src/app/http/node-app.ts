@@ -23,8 +23,8 @@ export interface NodeAppContext {
 
 /** What one product adds to a {@link nodeApp}. */
 export interface NodeAppPart {
-  /** Its routes. Those below `/api/` need the token, where there is one. */
-  routes(context: NodeAppContext): Hono;
+  /** Adds its routes. Those below `/api/` need the token, where there is one. */
+  mount(app: Hono, context: NodeAppContext): void;
   /** Paths of others that need the token, such as `/things/*`. */
   readonly protects?: readonly string[] | undefined;
   /** Its page of the console: the path, and the name of its HTML and script. */
@@ -92,7 +92,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
     token,
     hosts,
     streams = new OpenStreams(),
-  } = checked(options, { cluster: maybe(FUNCTION), parts: maybe(listOf(having('a part', 'routes'))) });
+  } = checked(options, { cluster: maybe(FUNCTION), parts: maybe(listOf(having('a part', 'mount'))) });
   checkArguments({ clock });
   const app = new Hono();
   answerFailures(app, options.onFailure);
@@ -133,7 +133,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
   const pages = Object.fromEntries(parts.flatMap(({ page }) => (page ? [page] : [])));
   if (cluster) pages['/'] = 'main';
   if (Object.keys(pages).length > 0) app.route('/', consoleAssets(pages));
-  for (const part of parts) app.route('/', part.routes({ clock, streams, token }));
+  for (const part of parts) part.mount(app, { clock, streams, token });
   if (cluster) {
     const offers: ConsoleOffers = Object.assign({}, ...parts.map((part) => part.offers));
     const instance = monitor && { monitor, json: () => healthBody(monitor.health(), 'ready', clock) };

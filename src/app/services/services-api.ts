@@ -1,4 +1,4 @@
-import { type Context, Hono } from 'hono';
+import type { Context, Hono } from 'hono';
 import { checked } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
@@ -44,8 +44,8 @@ export function servicesPage(
   return {
     page: ['/services', 'services'],
     offers: { hasServices: true },
-    routes: ({ token, ...context }) =>
-      servicesApi({ ...shown, ...context, writes: pageAccess(allowWrites, token, 'allowWrites') }),
+    mount: (app, { token, ...context }) =>
+      servicesApi(app, { ...shown, ...context, writes: pageAccess(allowWrites, token, 'allowWrites') }),
   };
 }
 
@@ -53,17 +53,13 @@ export function servicesPage(
  * The data of the page of services: `/api/services` as server-sent events, and changes of single instances
  * below it. ZooKeeper is followed while there are clients; however many there are, once.
  */
-export function servicesApi({
-  zookeeper,
-  clock,
-  basePath = DEFAULT_BASE_PATH,
-  writes,
-  streams,
-}: ServicesApiOptions): Hono {
+export function servicesApi(
+  app: Hono,
+  { zookeeper, clock, basePath = DEFAULT_BASE_PATH, writes, streams }: ServicesApiOptions,
+): void {
   const tree = new ServiceTree({ zookeeper, clock, basePath });
   const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload });
   const hello = { zookeeper: zookeeper.description, path: basePath, writes: writes.kind === 'token' };
-  const app = new Hono();
   /** Answers a change of the instance that the path names, by a client that may make it. */
   const change =
     (act: (name: string, id: string, request: Request) => Promise<boolean>) =>
@@ -87,5 +83,4 @@ export function servicesApi({
   route(app, '/api/services/:name/:id', {
     DELETE: change((name, id) => directory.remove(name, id, WRITE_LIMIT)),
   });
-  return app;
 }

@@ -1,10 +1,10 @@
-import { Hono, type HonoRequest } from 'hono';
+import type { HonoRequest } from 'hono';
 import { checked } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { parseInteger } from '../../core/settings/values.js';
 import type { WatchedNode } from '../../node/runtime/node-monitor.js';
 import { eventStream, RETRY } from '../http/event-stream.js';
-import type { NodeAppContext, NodeAppPart } from '../http/node-app.js';
+import type { NodeAppPart } from '../http/node-app.js';
 import { doneAnswer, HttpProblem, jsonAnswer, route } from '../http/problem.js';
 import { checkWrite, type WriteAccess } from '../http/server/access.js';
 
@@ -88,101 +88,94 @@ const parseToken = (text = '') => parseInteger(text, 'token', 1, Number.MAX_SAFE
  * stops. A client that asks counts as one that does the work, so all of it needs the token.
  */
 export function shardsRoutes(options: ShardsRoutesOptions): NodeAppPart {
-  checked(options);
+  const { shards, monitor } = checked(options);
   return {
     protects: ['/shards/*'],
     // Programs that follow the events are bounded themselves.
     isUrgent: (path) => /^\/shards\/(events$|(\d+\/)?(stopped|failed)$)/.test(path),
-    routes: (context) => shardsApi(options, context),
+    mount(app, { clock, streams, token }) {
+      const writes: WriteAccess = token ? { kind: 'token', token } : { kind: 'anybody' };
+      const followers = streams.ofTheirOwn(FOLLOWERS);
+      /** The last answered stop of each shard: until its deadline the answer may be repeated. */
+      const answered = new Map<number, HeldShard>();
+      let askedAt = Number.NEGATIVE_INFINITY;
+      const shardIn = (req: HonoRequest) => {
+        const { count, held } = shards.state();
+        const shard = parseInteger(req.param('shard') ?? '', 'the shard', 0, count - 1);
+        return { shard, work: held.get(shard) };
+      };
+      // Reads, too: a program that asks is waited for, and one that follows is asked to stop shards.
+      app.use('/shards/*', async ({ req }, next) => {
+        await checkWrite(writes, req.raw);
+        await next();
+      });
+      route(app, '/shards', {
+        GET: () => {
+          const now = clock.monotonic();
+          if (now - askedAt >= ASKED_MS) {
+            askedAt = now;
+            shards.asked();
+          }
+          const { count, epoch, held } = shards.state();
+          // Compares clocks: a process that was paused past its deadline owns nothing.
+          const valid = monitor.health().deadline === null ? [] : [...held.values()];
+          const shown = (isStopping: boolean) =>
+            valid
+              .filter(({ deadline }) => (deadline !== null) === isStopping)
+              .map(({ shard, token }) => ({ shard, token }));
+          return jsonAnswer({ count, epoch, owned: shown(false), stopping: shown(true) });
+        },
+      });
+      route(app, '/shards/events', {
+        GET: ({ req }) => {
+          const { source, last } = shardEvents(clock, shards);
+          return followers.answer(req.raw, source, last);
+        },
+      });
+      route(app, '/shards/stopped', {
+        POST: () => {
+          askedAt = Number.NEGATIVE_INFINITY;
+          shards.ended();
+          return doneAnswer();
+        },
+      });
+      route(app, '/shards/:shard/stopped', {
+        POST: ({ req }) => {
+          const { shard, work } = shardIn(req);
+          const given = req.query('token');
+          const token = given === undefined ? undefined : parseToken(given);
+          // With its token an answer also counts to a stop that was withdrawn while no program followed.
+          if (work === undefined || !(token === work.token ? work.moves : work.deadline !== null))
+            throw new HttpProblem('not-found', `shard ${shard} is not to be stopped here`);
+          // The answer to an earlier stop that arrives late must not end a holding that runs.
+          if (token !== undefined && token !== work.token)
+            throw new HttpProblem(
+              'conflict',
+              `token: expected ${work.token}, which shard ${shard} has now, got ${given}`,
+            );
+          const before = answered.get(shard);
+          if (token === undefined && before?.token !== work.token && (before?.deadline ?? 0) > clock.now())
+            throw new HttpProblem(
+              'conflict',
+              `token: expected ${work.token}, got none, and this may answer an earlier stop of shard ${shard}`,
+            );
+          answered.set(shard, work);
+          shards.stopped(shard, work.token);
+          return doneAnswer();
+        },
+      });
+      route(app, '/shards/:shard/failed', {
+        POST: ({ req }) => {
+          const { shard, work } = shardIn(req);
+          const token = parseToken(req.query('token'));
+          if (work?.token !== token)
+            throw new HttpProblem('not-found', `shard ${shard} is not held here with token ${token}`);
+          shards.failed(shard, token);
+          return doneAnswer();
+        },
+      });
+    },
   };
-}
-
-function shardsApi(
-  { shards, monitor }: ShardsRoutesOptions,
-  { clock, streams, token }: NodeAppContext,
-): Hono {
-  const app = new Hono();
-  const writes: WriteAccess = token ? { kind: 'token', token } : { kind: 'anybody' };
-  const followers = streams.ofTheirOwn(FOLLOWERS);
-  /** The last answered stop of each shard: until its deadline the answer may be repeated. */
-  const answered = new Map<number, HeldShard>();
-  let askedAt = Number.NEGATIVE_INFINITY;
-  const shardIn = (req: HonoRequest) => {
-    const { count, held } = shards.state();
-    const shard = parseInteger(req.param('shard') ?? '', 'the shard', 0, count - 1);
-    return { shard, work: held.get(shard) };
-  };
-  // Reads, too: a program that asks is waited for, and one that follows is asked to stop shards.
-  app.use('/shards/*', async ({ req }, next) => {
-    await checkWrite(writes, req.raw);
-    await next();
-  });
-  route(app, '/shards', {
-    GET: () => {
-      const now = clock.monotonic();
-      if (now - askedAt >= ASKED_MS) {
-        askedAt = now;
-        shards.asked();
-      }
-      const { count, epoch, held } = shards.state();
-      // Compares clocks: a process that was paused past its deadline owns nothing.
-      const valid = monitor.health().deadline === null ? [] : [...held.values()];
-      const shown = (isStopping: boolean) =>
-        valid
-          .filter(({ deadline }) => (deadline !== null) === isStopping)
-          .map(({ shard, token }) => ({ shard, token }));
-      return jsonAnswer({ count, epoch, owned: shown(false), stopping: shown(true) });
-    },
-  });
-  route(app, '/shards/events', {
-    GET: ({ req }) => {
-      const { source, last } = shardEvents(clock, shards);
-      return followers.answer(req.raw, source, last);
-    },
-  });
-  route(app, '/shards/stopped', {
-    POST: () => {
-      askedAt = Number.NEGATIVE_INFINITY;
-      shards.ended();
-      return doneAnswer();
-    },
-  });
-  route(app, '/shards/:shard/stopped', {
-    POST: ({ req }) => {
-      const { shard, work } = shardIn(req);
-      const given = req.query('token');
-      const token = given === undefined ? undefined : parseToken(given);
-      // With its token an answer also counts to a stop that was withdrawn while no program followed.
-      if (work === undefined || !(token === work.token ? work.moves : work.deadline !== null))
-        throw new HttpProblem('not-found', `shard ${shard} is not to be stopped here`);
-      // The answer to an earlier stop that arrives late must not end a holding that runs.
-      if (token !== undefined && token !== work.token)
-        throw new HttpProblem(
-          'conflict',
-          `token: expected ${work.token}, which shard ${shard} has now, got ${given}`,
-        );
-      const before = answered.get(shard);
-      if (token === undefined && before?.token !== work.token && (before?.deadline ?? 0) > clock.now())
-        throw new HttpProblem(
-          'conflict',
-          `token: expected ${work.token}, got none, and this may answer an earlier stop of shard ${shard}`,
-        );
-      answered.set(shard, work);
-      shards.stopped(shard, work.token);
-      return doneAnswer();
-    },
-  });
-  route(app, '/shards/:shard/failed', {
-    POST: ({ req }) => {
-      const { shard, work } = shardIn(req);
-      const token = parseToken(req.query('token'));
-      if (work?.token !== token)
-        throw new HttpProblem('not-found', `shard ${shard} is not held here with token ${token}`);
-      shards.failed(shard, token);
-      return doneAnswer();
-    },
-  });
-  return app;
 }
 
 /**

@@ -6,15 +6,14 @@ import { someOf } from '../kit/terminal/text.js';
 
 /** The map of shards, for `status`, `doctor` and `init --repair`. */
 export const SHARDS_PART: ClusterPart = {
-  name: 'shards',
   async read(session, config, call) {
     const found = await readShards(session, config, call);
-    if (found === undefined) return undefined;
+    if (found === undefined) return [];
     const { map, problem = null } = found;
     const counts = shardCounts(map);
     const report = { count: map.shards.length, epoch: map.epoch, ...counts, problem };
     const status = problem ? 'fault' : counts.failing > 0 ? 'warning' : 'ok';
-    return { status, text: shardsText(found), report };
+    return [{ name: 'shards', report, status, text: shardsText(found) }];
   },
   async repair(session, io) {
     const { repairShards } = await import('../../node/shards/repair-shards.js');
@@ -25,8 +24,8 @@ export const SHARDS_PART: ClusterPart = {
           'nodelease release ID --force ends the wait for a node that hangs',
       );
     const report = await repairShards({ session, ...io, onWait });
-    return (
-      report && { text: `${SHARDS_KEY} ${report.problem}: mended, from epoch ${report.epoch} on`, report }
-    );
+    if (report === undefined) return [];
+    const text = `${SHARDS_KEY} ${report.problem}: mended, from epoch ${report.epoch} on`;
+    return [{ name: 'shards', report, status: 'ok', text }];
   },
 };

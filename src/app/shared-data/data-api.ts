@@ -1,4 +1,3 @@
-import { Hono } from 'hono';
 import { checked } from '../../core/base/arguments.js';
 import type { RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
@@ -11,7 +10,7 @@ import {
 } from '../../zookeeper/shared-data/edit.js';
 import { type SharedData, sharedData } from '../../zookeeper/shared-data/shared-data.js';
 import { SharedDataError } from '../../zookeeper/shared-data/shared-data-error.js';
-import type { NodeAppContext, NodeAppPart } from '../http/node-app.js';
+import type { NodeAppPart } from '../http/node-app.js';
 import { doneAnswer, HttpProblem, route } from '../http/problem.js';
 import { readJson } from '../http/read-json.js';
 import { checkWrite, pageAccess } from '../http/server/access.js';
@@ -35,41 +34,37 @@ const WRITE_TIMEOUT_MS = 5_000;
  * With `ifVersion` only where it is the one that the console has shown.
  */
 export function dataWrites(source: DataSource): NodeAppPart {
-  const { allowWrites } = checked(source);
+  const { zookeeper, roots, random, allowWrites } = checked(source);
   return {
     offers: { writesData: allowWrites || undefined },
-    routes: (context) => dataApi(source, context),
+    mount(app, { clock, token }) {
+      const writes = pageAccess(allowWrites, token, 'allowWrites');
+      const change = async (
+        request: Request,
+        act: (shared: SharedData, edit: EntryEdit & EntryRemoval) => Promise<boolean>,
+      ) => {
+        await checkWrite(writes, request);
+        const edit = (await readJson(request)) as
+          | (EntryEdit & EntryRemoval & { readonly root?: unknown })
+          | null;
+        const root = roots.find((each) => each === edit?.root);
+        if (!edit || root === undefined)
+          throw new ConfigError('root', edit?.root, `one of ${roots.join(', ')}`);
+        const shared = sharedData(zookeeper, { root, clock, random });
+        try {
+          if (await act(shared, edit)) return doneAnswer();
+          throw new HttpProblem('not-found', 'the entry has changed or gone meanwhile: nothing was done');
+        } catch (error) {
+          throw error instanceof SharedDataError ? new HttpProblem('bad-request', error.message) : error;
+        } finally {
+          await shared.close();
+        }
+      };
+      const call = { timeoutMs: WRITE_TIMEOUT_MS };
+      route(app, '/api/data', {
+        PUT: ({ req }) => change(req.raw, (shared, edit) => writeEntry(shared, edit, call)),
+        DELETE: ({ req }) => change(req.raw, (shared, edit) => removeEntry(shared, edit, call)),
+      });
+    },
   };
-}
-
-function dataApi(
-  { zookeeper, roots, random, allowWrites }: DataSource,
-  { clock, token }: NodeAppContext,
-): Hono {
-  const writes = pageAccess(allowWrites, token, 'allowWrites');
-  const app = new Hono();
-  const change = async (
-    request: Request,
-    act: (shared: SharedData, edit: EntryEdit & EntryRemoval) => Promise<boolean>,
-  ) => {
-    await checkWrite(writes, request);
-    const edit = (await readJson(request)) as (EntryEdit & EntryRemoval & { readonly root?: unknown }) | null;
-    const root = roots.find((each) => each === edit?.root);
-    if (!edit || root === undefined) throw new ConfigError('root', edit?.root, `one of ${roots.join(', ')}`);
-    const shared = sharedData(zookeeper, { root, clock, random });
-    try {
-      if (await act(shared, edit)) return doneAnswer();
-      throw new HttpProblem('not-found', 'the entry has changed or gone meanwhile: nothing was done');
-    } catch (error) {
-      throw error instanceof SharedDataError ? new HttpProblem('bad-request', error.message) : error;
-    } finally {
-      await shared.close();
-    }
-  };
-  const call = { timeoutMs: WRITE_TIMEOUT_MS };
-  route(app, '/api/data', {
-    PUT: ({ req }) => change(req.raw, (shared, edit) => writeEntry(shared, edit, call)),
-    DELETE: ({ req }) => change(req.raw, (shared, edit) => removeEntry(shared, edit, call)),
-  });
-  return app;
 }

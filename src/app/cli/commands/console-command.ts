@@ -1,7 +1,5 @@
 import { ConfigError, explain } from '../../../core/base/errors.js';
 import { DEFAULT_LISTEN_ADDRESS, isLoopback, reachableUrl } from '../../../core/settings/listen-address.js';
-import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
-import type { NodeAppPart } from '../../http/node-app.js';
 import type { NodeServer } from '../../http/node-server.js';
 import { say } from '../../kit/answer.js';
 import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../../kit/call.js';
@@ -25,7 +23,15 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     settings,
     io,
   } = call;
-  const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper } = settings;
+  const {
+    http: listen = DEFAULT_LISTEN_ADDRESS,
+    bearerTokenFile,
+    store,
+    provider,
+    zookeeper,
+    consoleData,
+    configRoot: root,
+  } = settings;
   if (!isVisible(settings))
     throw new ConfigError(
       '--store',
@@ -44,9 +50,19 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     try {
       // Connects to nothing yet, but finds settings that cannot be right.
       await cluster.open();
-      const [{ startNodeServer }, { ClusterMetrics }] = await Promise.all([
+      const { random } = io;
+      const [
+        { startNodeServer },
+        { ClusterMetrics },
+        { servicesPage },
+        { configurationsPage },
+        { dataWrites },
+      ] = await Promise.all([
         import('../../http/node-server.js'),
         import('../../http/cluster-metrics.js'),
+        import('../../services/services-api.js'),
+        import('../../configuration/configurations-api.js'),
+        import('../../shared-data/data-api.js'),
       ]);
       server = await startNodeServer({
         listen,
@@ -54,7 +70,16 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
         clock: io.clock,
         cluster: () => cluster.open(),
         metrics: new ClusterMetrics(() => cluster.open()),
-        parts: connected && (await zookeeperParts(connected, call)),
+        parts: connected && [
+          servicesPage({ zookeeper: connected, basePath: zookeeper?.basePath, allowWrites }),
+          // A page with secrets is for this machine, or for holders of the token.
+          ...(bearerTokenFile !== undefined || isLoopback(listen.host)
+            ? [configurationsPage({ zookeeper: connected, random, root })]
+            : []),
+          ...(consoleData
+            ? [dataWrites({ zookeeper: connected, roots: consoleData, random, allowWrites })]
+            : []),
+        ],
         // The page shows that the store is away: no line for every request.
         onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
         labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
@@ -75,29 +100,4 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     }
   };
   return reported(call, () => interruptible(io, work));
-}
-
-/** What the console has with ZooKeeper. */
-async function zookeeperParts(
-  zookeeper: ZooKeeper,
-  { options: { allowWrites }, settings, io: { random } }: Call<ConsoleOptions>,
-): Promise<NodeAppPart[]> {
-  const [{ servicesPage }, { configurationsPage }, { dataWrites }] = await Promise.all([
-    import('../../services/services-api.js'),
-    import('../../configuration/configurations-api.js'),
-    import('../../shared-data/data-api.js'),
-  ]);
-  const {
-    http: { host } = DEFAULT_LISTEN_ADDRESS,
-    bearerTokenFile,
-    configRoot: root,
-    consoleData,
-  } = settings;
-  const { basePath } = settings.zookeeper ?? {};
-  const parts = [servicesPage({ zookeeper, basePath, allowWrites })];
-  // A page with secrets is for this machine, or for holders of the token.
-  if (bearerTokenFile !== undefined || isLoopback(host))
-    parts.push(configurationsPage({ zookeeper, random, root }));
-  if (consoleData) parts.push(dataWrites({ zookeeper, roots: consoleData, random, allowWrites }));
-  return parts;
 }

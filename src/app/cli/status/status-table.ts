@@ -10,7 +10,7 @@ import type {
   RestoreReport,
 } from '../../../node/wire/status-report.js';
 import { hexPair } from '../../../zookeeper/discovery/tree-paths.js';
-import type { PartReading } from '../../kit/cluster-part.js';
+import type { PartReport } from '../../kit/cluster-part.js';
 import { type Color, type Paint, paintFor } from '../../kit/terminal/color.js';
 import type { Screen } from '../../kit/terminal/io.js';
 import { type Cell, type Column, fitLine, renderTable } from '../../kit/terminal/table.js';
@@ -43,7 +43,7 @@ interface StatusTableOptions {
   /** How the discovery tree shows the node ids; undefined without discovery. */
   readonly discovery?: DiscoveryStatusReport | undefined;
   /** What the cluster has next to its leases. */
-  readonly parts?: readonly PartReading[] | undefined;
+  readonly parts?: readonly PartReport[] | undefined;
 }
 
 /** What a table shows, wherever the node ids come from. */

@@ -28,12 +28,15 @@ interface ClusterFeedOptions {
  */
 type InstanceNow = Readonly<Record<'json' | 'facts', string>>;
 
+/** What else is sent of the cluster, each as a whole, by its name. Null: it is not there any more. */
+type Parts = Readonly<Record<string, object | null | undefined>>;
+
 /**
  * Shows whether a client knows something already. The report is not kept: clients that are slow would
  * keep one each.
  */
 interface Sent extends Pick<CurrentCluster, 'revision' | 'store'> {
-  readonly parts: Readonly<Record<string, object | null | undefined>>;
+  readonly parts: Parts;
   readonly lastEventId: number;
   readonly instanceFacts: string;
 }
@@ -93,16 +96,19 @@ export function clusterEvents(
  */
 function newsFor(before: Sent | undefined, view: ClusterView, own: InstanceNow, offers: ConsoleOffers) {
   const now = view.current();
-  const { revision, store, report: _, events, ...parts } = now;
+  const { revision, report: _, store, events, ...parts } = now;
   const lastEventId = events.at(-1)?.id ?? 0;
-  const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...offers }, now, own);
+  const chunks = before
+    ? differences(before, now, parts, own)
+    : hello({ epoch: view.epoch, ...offers }, now, parts, own);
   const sent: Sent = { revision, store, parts, lastEventId, instanceFacts: own.facts };
   return { chunks: [...chunks], sent };
 }
 
 function* hello(
   facts: Pick<ClusterHello, 'epoch' | keyof ConsoleOffers>,
-  { revision: _, report, store, events, ...parts }: CurrentCluster,
+  { report, store, events }: CurrentCluster,
+  parts: Parts,
   own: InstanceNow,
 ): Generator<Uint8Array> {
   yield Buffer.from(
@@ -120,7 +126,8 @@ function* hello(
 
 function* differences(
   before: Sent,
-  { revision, report, store, events, ...parts }: CurrentCluster,
+  { revision, report, store, events }: CurrentCluster,
+  parts: Parts,
   own: InstanceNow,
 ): Generator<Uint8Array> {
   if (store !== before.store) yield* message('store', store);
