@@ -14,6 +14,7 @@ export { type MonitorEvent, NodeMonitor, type WatchedNode } from '../../node/run
 export type {
   ClusterEvent,
   ClusterSnapshot,
+  ConsoleOffers,
   NodeTenures,
   ShardsMember,
   ShardsReport,
@@ -54,6 +55,18 @@ export type {
 } from '../../zookeeper/shared-data/data-report.js';
 export type { DatumRecord } from '../../zookeeper/shared-data/entry.js';
 export type { Address } from '../../zookeeper/shared-data/layout.js';
+export { type ConfigurationsSource, configurationsPage } from '../configuration/configurations-api.js';
+export { type ServicesSource, servicesPage } from '../services/services-api.js';
+export {
+  type HeldShard,
+  type LeaseEnd,
+  type ServedShards,
+  type ShardsChange,
+  type ShardsRoutesOptions,
+  type ShardsState,
+  shardsRoutes,
+} from '../shards/shards-api.js';
+export { type DataSource, dataWrites } from '../shared-data/data-api.js';
 export { type DiscoveryAppOptions, discoveryApp } from '../services/curator/discovery-app.js';
 export {
   type DiscoveryServer,
@@ -67,10 +80,13 @@ export {
   ProviderPool,
   type ProviderPoolOptions,
 } from '../services/curator/provider-pool.js';
-export type { ConfigurationsSource } from './console/configurations-api.js';
-export type { DataSource } from './console/data-api.js';
-export type { ServicesSource } from './console/services-api.js';
-export { type MetricsText, type NodeAppOptions, nodeApp } from './node-app.js';
+export {
+  type MetricsText,
+  type NodeAppContext,
+  type NodeAppOptions,
+  type NodeAppPart,
+  nodeApp,
+} from './node-app.js';
 export { type NodeHandler, type NodeHandlerOptions, nodeHandler } from './node-handler.js';
 export { NodeMetrics, type NodeMetricsOptions } from './node-metrics.js';
 export { type NodeServer, type NodeServerOptions, startNodeServer } from './node-server.js';
@@ -83,4 +99,3 @@ export {
 } from './server/access.js';
 export { type HttpListener, type ListenOptions, listen } from './server/listen.js';
 export { OpenStreams } from './server/open-streams.js';
-export type { HeldShard, LeaseEnd, ServedShards, ShardsChange, ShardsState } from './shards-api.js';

@@ -147,7 +147,7 @@ export const COMMANDS: readonly CommandRow[] = [
     examples: ['shards --store s3://bucket/prefix --watch', 'shards --json'],
     options: [JSON_LINE, ['--watch', 'look again every second, until interrupted']],
     settings: OF_STORE,
-    load: async () => (await import('../status/shards-command.js')).shardsCommand,
+    load: async () => (await import('../../shards/shards-command.js')).shardsCommand,
   },
   {
     name: 'scale',

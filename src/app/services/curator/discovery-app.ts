@@ -6,7 +6,7 @@ import { ConfigError } from '../../../core/base/errors.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
 import type { ServiceCall, ServiceDirectory } from '../../../zookeeper/services/service-directory.js';
 import { shortened } from '../../../zookeeper/services/shortened.js';
-import { type ServicesSource, servicesApi } from '../../http/console/services-api.js';
+import { type ServicesSource, servicesApi } from '../services-api.js';
 import { consoleAssets } from '../../http/console-assets.js';
 import { type MetricsText, metricsRoute } from '../../http/node-app.js';
 import {
@@ -171,7 +171,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
   if (options.metrics) metricsRoute(app, options.metrics);
   if (page) {
     app.route('/', consoleAssets({ '/': 'services' }));
-    app.route('/', servicesApi({ ...page, clock, streams }));
+    servicesApi(app, { ...page, clock, streams });
   }
   // The path of Curator's first version, which its server still answers. No other method is refused there: it
   // may be a path of another app.

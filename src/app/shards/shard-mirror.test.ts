@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { COUNT, counts, RIGHT, servedShards, warnings } from '../../../../test/support/served-shards.js';
-import { inVirtualTime, settled } from '../../../../test/support/virtual-clock.js';
-import { decodeMap, SHARDS_KEY } from '../../../node/shards/shard-map.js';
+import { COUNT, counts, RIGHT, servedShards, warnings } from '../../../test/support/served-shards.js';
+import { inVirtualTime, settled } from '../../../test/support/virtual-clock.js';
+import { decodeMap, SHARDS_KEY } from '../../node/shards/shard-map.js';
 
 let { clock, bucket, node, close } = servedShards();
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ShardsReport } from '../../../node/wire/cluster-snapshot.js';
-import { cellsPath, partsOf, shardText } from './shards.js';
+import { cellsPath, partsOf, shardText } from './shards-model.js';
 
 const a = { id: 3, version: 17 };
 const b = { id: 5, version: 2 };

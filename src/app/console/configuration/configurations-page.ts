@@ -6,9 +6,9 @@ import type {
   ConfigNode,
 } from '../../../node/wire/entries-wire.js';
 import { EntriesModel } from '../model/entries-model.js';
+import { drawFoldersPage, type Folder, foldersFrame, payload, type Row, rowButton } from '../page/folders.js';
+import { bad, mark } from '../page/ui.js';
 import { browserClock } from '../page-clock.js';
-import { drawFoldersPage, type Folder, foldersFrame, payload, type Row, rowButton } from './folders.js';
-import { bad, mark } from './ui.js';
 
 /** A table with more rows is closed at first. */
 const MAX_OPEN = 100;

@@ -1,15 +1,15 @@
-import { concurrently, REQUESTS_AT_ONCE } from '../../../core/base/concurrently.js';
-import { StoreUnusableError } from '../../../core/base/errors.js';
-import { inspectNode } from '../../../core/lease/operate/inspect.js';
-import { readCluster } from '../../../core/lease/session/cluster-store.js';
-import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { readShards, shardsText } from '../../../node/shards/read-shards.js';
-import { MAX_FAILED, type MapMember } from '../../../node/shards/shard-map.js';
-import { tableLines } from '../../kit/answer.js';
-import { type Call, onStore } from '../../kit/call.js';
-import type { Io } from '../../kit/terminal/io.js';
-import { formatDuration } from '../../kit/terminal/text.js';
-import { type StatusRequest, type StatusView, show } from './status-command.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
+import { StoreUnusableError } from '../../core/base/errors.js';
+import { inspectNode } from '../../core/lease/operate/inspect.js';
+import { readCluster } from '../../core/lease/session/cluster-store.js';
+import type { StoreSession } from '../../core/lease/session/store-session.js';
+import { readShards, shardsText } from '../../node/shards/read-shards.js';
+import { MAX_FAILED, type MapMember } from '../../node/shards/shard-map.js';
+import { tableLines } from '../kit/answer.js';
+import { type Call, onStore } from '../kit/call.js';
+import { type ShowOptions, type StatusView, show } from '../kit/show.js';
+import type { Io } from '../kit/terminal/io.js';
+import { formatDuration } from '../kit/terminal/text.js';
 
 const NODES = [
   ['NODE', 'right'],
@@ -22,12 +22,12 @@ const NODES = [
 const SHARDS = [['SHARD', 'right'], 'OWNER', ['TOKEN', 'right'], 'NEXT', 'WAITS FOR'] as const;
 
 /** `nodelease shards`: who owns which shard, and what is waited for. */
-export function shardsCommand(call: Call<StatusRequest>): Promise<number> {
+export function shardsCommand(call: Call<ShowOptions>): Promise<number> {
   return onStore(call, (session) => showShards(session, call.options, call.io));
 }
 
-/** Shows the map, once or every second, as `showStatus` does. */
-export function showShards(session: StoreSession, options: StatusRequest, io: Io): Promise<number> {
+/** Shows the map, once or every second. */
+export function showShards(session: StoreSession, options: ShowOptions, io: Io): Promise<number> {
   return show(() => reading(session), { ...options, all: true }, io);
 }
 

@@ -1,8 +1,8 @@
-import { anySignal, onAbort } from '../../../core/base/abort.js';
-import type { Clock } from '../../../core/base/clock.js';
-import { StopTimeoutError } from '../../../node/shards/holding.js';
-import type { StartShard, StopShard } from '../../../node/shards/index.js';
-import type { HeldShard } from '../../http/shards-api.js';
+import { anySignal, onAbort } from '../../core/base/abort.js';
+import type { Clock } from '../../core/base/clock.js';
+import { StopTimeoutError } from '../../node/shards/holding.js';
+import type { StartShard, StopShard } from '../../node/shards/index.js';
+import type { HeldShard } from './shards-api.js';
 
 /** What programs say over HTTP. */
 export type ProgramNews =

@@ -1,16 +1,16 @@
 import type { MessagePort } from 'node:worker_threads';
-import { anySignal, onAbort, withTimeout } from '../../../core/base/abort.js';
-import type { Clock } from '../../../core/base/clock.js';
-import { ConfigError, explain } from '../../../core/base/errors.js';
-import type { Lease } from '../../../core/lease/model/lease.js';
-import { formatListenAddress } from '../../../core/settings/listen-address.js';
-import type { OwnedShards, ShardEvent } from '../../../node/shards/index.js';
-import type { Announcement } from '../../../zookeeper/discovery/announcement.js';
-import type { HeldShard, LeaseEnd, ServedShards, ShardsChange, ShardsState } from '../../http/shards-api.js';
-import { leaseLog } from '../../kit/log/lease-log.js';
-import type { ShardSettings } from '../../settings/settings.js';
-import { Mirror, Publisher } from './node-mirror.js';
+import { anySignal, onAbort, withTimeout } from '../../core/base/abort.js';
+import type { Clock } from '../../core/base/clock.js';
+import { ConfigError, explain } from '../../core/base/errors.js';
+import type { Lease } from '../../core/lease/model/lease.js';
+import { formatListenAddress } from '../../core/settings/listen-address.js';
+import type { OwnedShards, ShardEvent } from '../../node/shards/index.js';
+import type { Announcement } from '../../zookeeper/discovery/announcement.js';
+import { leaseLog } from '../kit/log/lease-log.js';
+import { Mirror, Publisher } from '../kit/mirror.js';
+import type { ShardSettings } from '../settings/settings.js';
 import { type ProgramNews, ProgramShards } from './program-shards.js';
+import type { HeldShard, LeaseEnd, ServedShards, ShardsChange, ShardsState } from './shards-api.js';
 
 type Log = Parameters<typeof leaseLog>[0];
 
@@ -62,7 +62,7 @@ export class ShardPublisher extends Publisher<ShardsNews> {
    * @throws as `ownShards` does
    */
   async takePart(lease: Lease, log: Log, at: Announcement = {}): Promise<void> {
-    const { ownShards } = await import('../../../node/shards/index.js');
+    const { ownShards } = await import('../../node/shards/index.js');
     const { address, port } = at;
     this.#log = log;
     try {

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { capturedIo } from '../../../../test/support/captured-io.js';
-import { type ShardFleetOptions, type ShardTask, shardFleet } from '../../../../test/support/shard-fleet.js';
-import { inVirtualTime } from '../../../../test/support/virtual-clock.js';
-import { encodeCluster, newCluster } from '../../../core/lease/model/cluster-config.js';
-import { encodeMap, SHARDS_KEY } from '../../../node/shards/shard-map.js';
-import type { Screen } from '../../kit/terminal/io.js';
+import { capturedIo } from '../../../test/support/captured-io.js';
+import { type ShardFleetOptions, type ShardTask, shardFleet } from '../../../test/support/shard-fleet.js';
+import { inVirtualTime } from '../../../test/support/virtual-clock.js';
+import { encodeCluster, newCluster } from '../../core/lease/model/cluster-config.js';
+import { encodeMap, SHARDS_KEY } from '../../node/shards/shard-map.js';
+import { showStatus } from '../cli/status/status-command.js';
+import type { Screen } from '../kit/terminal/io.js';
 import { showShards } from './shards-command.js';
-import { showStatus } from './status-command.js';
 
 const COMPLETE = { json: false, watch: false };
 const JSON_ONCE = { json: true };

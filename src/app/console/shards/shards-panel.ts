@@ -1,8 +1,9 @@
 import { h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ShardsMember, ShardsReport } from '../../../node/wire/cluster-snapshot.js';
-import { cellsPath, partsOf, shardText } from '../model/shards.js';
-import { bad, chip, memo, note, panel, quiet } from './ui.js';
+import type { ClusterModel } from '../model/cluster-model.js';
+import { bad, chip, memo, note, panel, quiet } from '../page/ui.js';
+import { cellsPath, partsOf, shardText } from './shards-model.js';
 
 /** More shards than this have no room for the node id of their owner. */
 const MAX_NAMED = 256;
@@ -12,17 +13,28 @@ const CROSS = 'm2 2l5 5m0 -5l-5 5';
 
 interface ShardsProps {
   readonly map: ShardsReport;
-  readonly isNarrow: boolean;
-  /** The state of a member's lease, in a word. */
-  readonly leaseOf: (member: ShardsMember) => string;
+  readonly model: ClusterModel;
 }
 
-/** Who owns which shard: a cell for each, in its owner's colour. */
-export function ShardsPanel({ map, isNarrow, leaseOf }: ShardsProps) {
+/** Who owns which shard; nothing for a cluster without shards. */
+export function shardsPanel(model: ClusterModel) {
+  const map = model.hello?.shards;
+  return map && h(ShardsPanel, { map, model });
+}
+
+/** A cell for each shard, in its owner's colour. */
+function ShardsPanel({ map, model }: ShardsProps) {
+  // A tenure that another one has followed is over.
+  const leaseOf = ({ id, version }: ShardsMember) => {
+    const seen = model.node(id);
+    if (seen === undefined) return 'not known';
+    const { node, state } = model.look(seen);
+    return state === 'held' && node.version > version ? 'replaced' : state;
+  };
   const { members, shards, epoch, problem } = map;
   const [cursor, setCursor] = useState(-1);
   const { owners, moving, orphaned, failing } = useMemo(() => partsOf(map), [map]);
-  const columns = Math.ceil(Math.sqrt(shards.length * (isNarrow ? 1 : 4)));
+  const columns = Math.ceil(Math.sqrt(shards.length * (document.documentElement.clientWidth < 700 ? 1 : 4)));
   const size = `0 0 ${columns * 10} ${Math.ceil(shards.length / columns) * 10}`;
   const current = owners.find(({ shards: own }) => own.includes(cursor));
   const move = (shard: number) => shard >= 0 && shard < shards.length && setCursor(shard);

@@ -1,6 +1,10 @@
 import { h } from 'preact';
 import type { ServiceEntry } from '../../../node/wire/entries-wire.js';
 import { EntriesModel } from '../model/entries-model.js';
+import { drawFoldersPage, type Folder, foldersFrame, payload, type Row, rowButton } from '../page/folders.js';
+import { question } from '../page/question.js';
+import { bad, mark, note } from '../page/ui.js';
+import { browserClock } from '../page-clock.js';
 import {
   addressText,
   changeText,
@@ -10,11 +14,7 @@ import {
   servicesIn,
   sessionText,
   stateOf,
-} from '../model/services-model.js';
-import { browserClock } from '../page-clock.js';
-import { drawFoldersPage, type Folder, foldersFrame, payload, type Row, rowButton } from './folders.js';
-import { question } from './question.js';
-import { bad, mark, note } from './ui.js';
+} from './services-model.js';
 
 /** With more instances than this altogether the services are closed at first. */
 const MAX_OPEN = 100;

@@ -1,17 +1,18 @@
 import { expect, it } from 'vitest';
-import { AnySession, fails } from '../../../../test/support/scripted-zookeeper.js';
-import { inVirtualTime, seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import type { ConfigEntry } from '../../../node/wire/entries-wire.js';
-import { ConfigPublisher } from '../../../zookeeper/configuration/publisher.js';
-import { EntriesModel } from '../../console/model/entries-model.js';
-import { nodeApp } from '../node-app.js';
+import { AnySession, fails } from '../../../test/support/scripted-zookeeper.js';
+import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { ConfigEntry } from '../../node/wire/entries-wire.js';
+import { ConfigPublisher } from '../../zookeeper/configuration/publisher.js';
+import { EntriesModel } from '../console/model/entries-model.js';
+import { nodeApp } from '../http/node-app.js';
+import { configurationsPage } from './configurations-api.js';
 
 const RANDOM = seededRandom(1);
 
 function setUp() {
   const clock = new VirtualClock();
   const zookeeper = new AnySession(clock);
-  const app = nodeApp({ clock, configurations: { zookeeper, random: RANDOM } });
+  const app = nodeApp({ clock, parts: [configurationsPage({ zookeeper, random: RANDOM })] });
   const publish = async (app: string, values: Readonly<Record<string, string | null>>, nodes?: string) => {
     const author = { author: 'ada', clock, random: RANDOM };
     const publisher = new ConfigPublisher(zookeeper, { app, profile: 'prod', nodes, ...author });

@@ -6,8 +6,8 @@ import {
   type ShardsAnswer,
   servedShards,
   warnings,
-} from '../../../../test/support/served-shards.js';
-import { inVirtualTime, settled } from '../../../../test/support/virtual-clock.js';
+} from '../../../test/support/served-shards.js';
+import { inVirtualTime, settled } from '../../../test/support/virtual-clock.js';
 
 let { clock, node, close } = servedShards();
 beforeEach(() => {
