@@ -56,17 +56,6 @@ export type {
 export type { DatumRecord } from '../../zookeeper/shared-data/entry.js';
 export type { Address } from '../../zookeeper/shared-data/layout.js';
 export { type ConfigurationsSource, configurationsPage } from '../configuration/configurations-api.js';
-export { type ServicesSource, servicesPage } from '../services/services-api.js';
-export {
-  type HeldShard,
-  type LeaseEnd,
-  type ServedShards,
-  type ShardsChange,
-  type ShardsRoutesOptions,
-  type ShardsState,
-  shardsRoutes,
-} from '../shards/shards-api.js';
-export { type DataSource, dataWrites } from '../shared-data/data-api.js';
 export { type DiscoveryAppOptions, discoveryApp } from '../services/curator/discovery-app.js';
 export {
   type DiscoveryServer,
@@ -80,6 +69,17 @@ export {
   ProviderPool,
   type ProviderPoolOptions,
 } from '../services/curator/provider-pool.js';
+export { type ServicesSource, servicesPage } from '../services/services-api.js';
+export {
+  type HeldShard,
+  type LeaseEnd,
+  type ServedShards,
+  type ShardsChange,
+  type ShardsRoutesOptions,
+  type ShardsState,
+  shardsRoutes,
+} from '../shards/shards-api.js';
+export { type DataSource, dataWrites } from '../shared-data/data-api.js';
 export {
   type MetricsText,
   type NodeAppContext,

@@ -6,7 +6,6 @@ import { ConfigError } from '../../../core/base/errors.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
 import type { ServiceCall, ServiceDirectory } from '../../../zookeeper/services/service-directory.js';
 import { shortened } from '../../../zookeeper/services/shortened.js';
-import { type ServicesSource, servicesApi } from '../services-api.js';
 import { consoleAssets } from '../../http/console-assets.js';
 import { type MetricsText, metricsRoute } from '../../http/node-app.js';
 import {
@@ -21,6 +20,7 @@ import {
 import { readJson } from '../../http/read-json.js';
 import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../../http/server/access.js';
 import { OpenStreams } from '../../http/server/open-streams.js';
+import { type ServicesSource, servicesApi } from '../services-api.js';
 import { instanceJson, instanceOf } from './instance-json.js';
 import type { ProviderPool } from './provider-pool.js';
 import { SharedQueries } from './shared-queries.js';

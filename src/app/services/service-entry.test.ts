@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ZnodeStat } from '../../../zookeeper/client/zookeeper.js';
+import type { ZnodeStat } from '../../zookeeper/client/zookeeper.js';
 import { readEntry } from './service-entry.js';
 
 it('an instance of Dubbo is shown as what it is, and a folder of Dubbo as nothing wrong', () => {

@@ -1,11 +1,11 @@
-import type { Znode } from '../../../zookeeper/client/zookeeper.js';
-import { dubboText, isDubboFolder } from '../../../zookeeper/services/instance/dubbo-instance.js';
-import { decodeInstance } from '../../../zookeeper/services/instance/instance-codec.js';
-import { claimIn } from '../../../zookeeper/services/instance/lease-claim.js';
-import { isInService, jsonPayload } from '../../../zookeeper/services/instance/payload-codec.js';
-import { shortened } from '../../../zookeeper/services/shortened.js';
-import type { ServiceEntry } from '../../wire/entries-wire.js';
-import { excerpt, MAX_TEXT } from '../excerpt.js';
+import type { ServiceEntry } from '../../node/wire/entries-wire.js';
+import type { Znode } from '../../zookeeper/client/zookeeper.js';
+import { dubboText, isDubboFolder } from '../../zookeeper/services/instance/dubbo-instance.js';
+import { decodeInstance } from '../../zookeeper/services/instance/instance-codec.js';
+import { claimIn } from '../../zookeeper/services/instance/lease-claim.js';
+import { isInService, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
+import { shortened } from '../../zookeeper/services/shortened.js';
+import { excerpt, MAX_TEXT } from '../http/console/excerpt.js';
 
 /** Decodes a znode below a service. Never throws. */
 export function readEntry(service: string, id: string, { data, stat }: Znode): Partial<ServiceEntry> {
