@@ -91,10 +91,11 @@ export class ClusterFollower implements ClusterView {
     if (zookeeper !== undefined) checkArguments({ zookeeper });
     this.epoch = random.hex(8);
     this.#clock = clock;
-    if (session) this.#leases = new LeaseScans(storeScans(session, clock, shards), clock);
-    else if (zookeeper)
-      this.#leases = new LeaseScans((signal) => scanAllocated(zookeeper, connect, clock, signal), clock);
-    else throw new TypeError('expected a store or ZooKeeper to follow');
+    const scan = session
+      ? storeScan(session, clock, shards)
+      : zookeeper && ((signal: AbortSignal) => scanAllocated(zookeeper, connect, clock, signal));
+    if (!scan) throw new TypeError('expected a store or ZooKeeper to follow');
+    this.#leases = new LeaseScans(scan, clock);
     this.#leaseLoop = new ScanLoop((signal) => this.#scanLeases(signal), clock);
     if (!zookeeper) return;
     this.#treeLoop = new ScanLoop(async (signal) => {
@@ -181,8 +182,8 @@ export class ClusterFollower implements ClusterView {
   }
 }
 
-/** Scans the leases in a store, and their shards. */
-function storeScans(session: StoreSession, clock: Clock, shards: ClusterFollowerOptions['shards']) {
+/** How to scan the leases in a store, and their shards. */
+function storeScan(session: StoreSession, clock: Clock, shards: ClusterFollowerOptions['shards']) {
   const reader = new ClusterReader(session, clock);
   return async (signal: AbortSignal): Promise<LeaseScan> => {
     const scan = await reader.scan(signal);
