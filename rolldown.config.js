@@ -56,7 +56,11 @@ const command = defineConfig({
 // Bundles the console's pages with Preact: browsers find modules by their paths alone, and these pages load
 // nothing from other servers.
 const consolePages = defineConfig({
-  input: ['main', 'services', 'configurations'].map((page) => `src/app/console/page/${page}.ts`),
+  input: {
+    main: 'src/app/console/page/main.ts',
+    services: 'src/app/console/services/services-page.ts',
+    configurations: 'src/app/console/configuration/configurations-page.ts',
+  },
   platform: 'browser',
   plugins: [licenses()],
   output: {

@@ -2,7 +2,7 @@ import type { Edit, Plant } from './plants.js';
 
 const member = 'src/node/shards/member.js';
 const holdings = 'src/node/shards/holdings.js';
-const programs = 'src/app/cli/node-http/program-shards.js';
+const programs = 'src/app/shards/program-shards.js';
 const findMembers = 'src/node/shards/find-members.js';
 
 function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {

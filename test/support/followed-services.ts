@@ -1,6 +1,6 @@
 import { Feed, type FeedState } from '../../src/app/console/feed.js';
 import { EntriesModel } from '../../src/app/console/model/entries-model.js';
-import { changeText } from '../../src/app/console/model/services-model.js';
+import { changeText } from '../../src/app/console/services/services-model.js';
 import { systemClock } from '../../src/core/base/system.js';
 import type { ServiceEntry } from '../../src/node/wire/entries-wire.js';
 

@@ -1,6 +1,7 @@
 import { HealthMirror, HealthPublisher } from '../../src/app/cli/node-http/node-mirror.js';
-import { ShardMirror, ShardPublisher } from '../../src/app/cli/node-http/shard-mirror.js';
 import { nodeApp } from '../../src/app/http/node-app.js';
+import { ShardMirror, ShardPublisher } from '../../src/app/shards/shard-mirror.js';
+import { shardsRoutes } from '../../src/app/shards/shards-api.js';
 import { acquireLease } from '../../src/core/lease/acquire/acquire-lease.js';
 import { StoreError } from '../../src/core/store/lease-store.js';
 import { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
@@ -63,7 +64,12 @@ export function servedShards() {
         () => shards.close(),
         () => mirror.close(),
       );
-      return nodeApp({ clock, monitor: mirror, shards, ...token });
+      return nodeApp({
+        clock,
+        monitor: mirror,
+        parts: [shardsRoutes({ shards, monitor: mirror })],
+        ...token,
+      });
     };
     let app = thread();
     closing.push(

@@ -36,20 +36,14 @@ const BUILT = ['../../console/', '../console/'];
 /** Files of other types, such as declarations, are no part of the page. */
 const TYPES = /\.(css|js)$/;
 
-/** A page of the console: `frame.html` around the HTML of that name, with the script of that name. */
-type ConsolePage = 'main' | 'services' | 'configurations';
-
 /**
  * Pages of the console and what they load, `/console/*`, as an app to be mounted. Their own paths are
  * relative: it may be mounted below a path that ends in a slash. Where the sources were not built, every
  * answer is a 503 that says so; so it is in a bundle.
  *
- * @param pages by their paths
+ * @param pages by their paths: `frame.html` around the HTML of that name, with the script of that name
  */
-export function consoleAssets(
-  pages: Readonly<Record<string, ConsolePage | undefined>>,
-  folder: URL = builtFolder(),
-): Hono {
+export function consoleAssets(pages: Readonly<Record<string, string>>, folder: URL = builtFolder()): Hono {
   const root = fileURLToPath(folder);
   const app = new Hono();
   const add = (path: string, serve: (context: Context) => Promise<Response | undefined>) => {
@@ -71,7 +65,6 @@ export function consoleAssets(
     });
   };
   for (const [path, page] of Object.entries(pages)) {
-    if (page === undefined) continue;
     add(path, async (context) => {
       const [frame = '', content = ''] = await Promise.all(
         ['frame', page].map((name) => readFile(join(root, `${name}.html`), 'utf8')),

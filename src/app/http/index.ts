@@ -9,10 +9,12 @@ export {
 } from '../../core/settings/listen-address.js';
 export { ClusterFollower, type ClusterFollowerOptions } from '../../node/monitor/cluster-follower.js';
 export type { ClusterView, CurrentCluster } from '../../node/monitor/cluster-view.js';
+export type { FollowedParts } from '../../node/monitor/discovery/discovery-comparison.js';
 export { type MonitorEvent, NodeMonitor, type WatchedNode } from '../../node/runtime/node-monitor.js';
 export type {
   ClusterEvent,
   ClusterSnapshot,
+  ConsoleOffers,
   NodeTenures,
   ShardsMember,
   ShardsReport,
@@ -32,9 +34,16 @@ export type {
   RestoreReport,
   StatusReport,
 } from '../../node/wire/status-report.js';
-export type { DiscoveryReport, EntryReport, KeyReport, TreeReport } from '../../node/wire/tree-report.js';
+export type {
+  Contender,
+  DiscoveryReport,
+  EntryReport,
+  KeyReport,
+  Standing,
+  TreeParts,
+  TreeReport,
+} from '../../node/wire/tree-report.js';
 export type { FleetReport, NodeRevisions } from '../../zookeeper/configuration/fleet-report.js';
-export type { Contender, Standing } from '../../zookeeper/recipes/standing.js';
 export type {
   DataEntry,
   DatumHead,
@@ -46,23 +55,38 @@ export type {
 } from '../../zookeeper/shared-data/data-report.js';
 export type { DatumRecord } from '../../zookeeper/shared-data/entry.js';
 export type { Address } from '../../zookeeper/shared-data/layout.js';
-export type { ConfigurationsSource } from './console/configurations-api.js';
-export type { DataSource } from './console/data-api.js';
-export type { ServicesSource } from './console/services-api.js';
-export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
+export { type ConfigurationsSource, configurationsPage } from '../configuration/configurations-api.js';
+export { type DiscoveryAppOptions, discoveryApp } from '../services/curator/discovery-app.js';
 export {
   type DiscoveryServer,
   type DiscoveryServerEvent,
   type DiscoveryServerOptions,
   startDiscoveryServer,
-} from './curator/discovery-server.js';
+} from '../services/curator/discovery-server.js';
 export {
   type AnyInstance,
   type PooledProvider,
   ProviderPool,
   type ProviderPoolOptions,
-} from './curator/provider-pool.js';
-export { type MetricsText, type NodeAppOptions, nodeApp } from './node-app.js';
+} from '../services/curator/provider-pool.js';
+export { type ServicesSource, servicesPage } from '../services/services-api.js';
+export {
+  type HeldShard,
+  type LeaseEnd,
+  type ServedShards,
+  type ShardsChange,
+  type ShardsRoutesOptions,
+  type ShardsState,
+  shardsRoutes,
+} from '../shards/shards-api.js';
+export { type DataSource, dataWrites } from '../shared-data/data-api.js';
+export {
+  type MetricsText,
+  type NodeAppContext,
+  type NodeAppOptions,
+  type NodeAppPart,
+  nodeApp,
+} from './node-app.js';
 export { type NodeHandler, type NodeHandlerOptions, nodeHandler } from './node-handler.js';
 export { NodeMetrics, type NodeMetricsOptions } from './node-metrics.js';
 export { type NodeServer, type NodeServerOptions, startNodeServer } from './node-server.js';
@@ -75,4 +99,3 @@ export {
 } from './server/access.js';
 export { type HttpListener, type ListenOptions, listen } from './server/listen.js';
 export { OpenStreams } from './server/open-streams.js';
-export type { HeldShard, LeaseEnd, ServedShards, ShardsChange, ShardsState } from './shards-api.js';

@@ -1,21 +1,39 @@
 import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
-import { checkArguments, checked, FUNCTION, maybe } from '../../core/base/arguments.js';
+import { checkArguments, checked, FUNCTION, having, listOf, maybe } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import type { ClusterView } from '../../node/monitor/cluster-view.js';
 import { nodeHealthJson, type WatchedNode } from '../../node/runtime/node-monitor.js';
 import type { ConsoleOffers } from '../../node/wire/cluster-snapshot.js';
 import type { NodeHealth } from '../../node/wire/node-health.js';
 import { clusterApi } from './console/cluster-api.js';
-import { type ConfigurationsSource, configurationsApi } from './console/configurations-api.js';
-import { type DataSource, dataApi } from './console/data-api.js';
-import { type ServicesSource, servicesApi } from './console/services-api.js';
 import { consoleAssets } from './console-assets.js';
 import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from './problem.js';
-import { type BearerToken, checkBearer, checkHost, pageAccess, type WriteAccess } from './server/access.js';
+import { type BearerToken, checkBearer, checkHost } from './server/access.js';
 import { OpenStreams } from './server/open-streams.js';
-import { type ServedShards, shardsApi } from './shards-api.js';
+
+/** What the parts of a {@link nodeApp} share. */
+export interface NodeAppContext {
+  readonly clock: Clock;
+  readonly streams: OpenStreams;
+  /** Undefined where none is needed. */
+  readonly token: BearerToken | undefined;
+}
+
+/** What one product adds to a {@link nodeApp}. */
+export interface NodeAppPart {
+  /** Adds its routes. Those below `/api/` need the token, where there is one. */
+  mount(app: Hono, context: NodeAppContext): void;
+  /** Paths of others that need the token, such as `/things/*`. */
+  readonly protects?: readonly string[] | undefined;
+  /** Its page of the console: the path, and the name of its HTML and script. */
+  readonly page?: readonly [path: string, name: string] | undefined;
+  /** What the console shows of it. */
+  readonly offers?: ConsoleOffers | undefined;
+  /** Whether requests for a path are urgent, as health checks are: they are answered at once and with little. */
+  readonly isUrgent?: ((path: string) => boolean) | undefined;
+}
 
 /** What a {@link nodeApp} answers from; what is left out is not there. */
 export interface NodeAppOptions {
@@ -28,8 +46,6 @@ export interface NodeAppOptions {
    * @default false: it is 200 until the work has ended
    */
   readonly heldForOthers?: boolean | undefined;
-  /** What `/shards` answers, with a monitor. @default it is absent */
-  readonly shards?: ServedShards | undefined;
   /** What `/metrics` answers. @default it is absent */
   readonly metrics?: MetricsText | undefined;
   /**
@@ -38,19 +54,8 @@ export interface NodeAppOptions {
    * @default they are not there
    */
   readonly cluster?: (() => Promise<ClusterView>) | undefined;
-  /**
-   * What the page of services at `/services` shows, and whether it may change instances, with the token,
-   * which is needed then.
-   * @default no page
-   */
-  readonly services?: (ServicesSource & { readonly allowWrites?: boolean | undefined }) | undefined;
-  /** What the page of configurations at `/configurations` shows, secrets too. @default no page */
-  readonly configurations?: ConfigurationsSource | undefined;
-  /**
-   * Which shared data the console may change, and whether it may, with the token, which is needed then.
-   * @default none
-   */
-  readonly data?: (DataSource & { readonly allowWrites?: boolean | undefined }) | undefined;
+  /** What else it answers, such as `servicesPage()`. @default nothing */
+  readonly parts?: readonly NodeAppPart[] | undefined;
   /** The token for everything but `/livez`, `/readyz` and the console's own page. @default none is needed */
   readonly token?: BearerToken | undefined;
   /**
@@ -69,20 +74,10 @@ export interface NodeAppOptions {
 }
 
 /** Paths that need the token. */
-const PROTECTED = ['/lease', '/metrics', '/api/*', '/shards/*'];
+const PROTECTED = ['/lease', '/metrics', '/api/*'];
 
 /**
- * Whether requests for a path are urgent, as health checks are: they are answered at once and with little. So
- * are the answers of programs to the stop of a shard; programs that follow the events are bounded themselves.
- */
-export function isUrgent(path: string): boolean {
-  return (
-    path === '/livez' || path === '/readyz' || /^\/shards\/(events$|(\d+\/)?(stopped|failed)$)/.test(path)
-  );
-}
-
-/**
- * The state of a process's node id and its cluster over HTTP, read-only but for `allowWrites`, as an app
+ * The state of a process's node id and its cluster over HTTP, read-only but for what its parts change, as an app
  * that runs alone or is mounted in another one with `route()`. Health is computed when it is asked for: a
  * process that was paused past its deadline says so in its first answer.
  */
@@ -91,16 +86,13 @@ export function nodeApp(options: NodeAppOptions): Hono {
     clock,
     monitor,
     heldForOthers = false,
-    shards,
     metrics,
     cluster,
-    services,
-    configurations,
-    data,
+    parts = [],
     token,
     hosts,
     streams = new OpenStreams(),
-  } = checked(options, { cluster: maybe(FUNCTION) });
+  } = checked(options, { cluster: maybe(FUNCTION), parts: maybe(listOf(having('a part', 'mount'))) });
   checkArguments({ clock });
   const app = new Hono();
   answerFailures(app, options.onFailure);
@@ -116,7 +108,8 @@ export function nodeApp(options: NodeAppOptions): Hono {
       await checkBearer(token, req.raw, 'to read this');
       await next();
     };
-    for (const path of PROTECTED) app.use(path, check);
+    for (const path of [...PROTECTED, ...parts.flatMap(({ protects = [] }) => protects)])
+      app.use(path, check);
   }
   if (monitor) {
     const isOrNot = (what: 'live' | 'ready') => (context: Context) => {
@@ -136,32 +129,13 @@ export function nodeApp(options: NodeAppOptions): Hono {
       },
     });
   }
-  if (monitor && shards) {
-    const writes: WriteAccess = token ? { kind: 'token', token } : { kind: 'anybody' };
-    app.route('/', shardsApi({ clock, shards, monitor, writes, streams }));
-  }
   if (metrics) metricsRoute(app, metrics);
-  if (cluster || services || configurations) {
-    const assets = consoleAssets({
-      '/': cluster && 'main',
-      '/services': services && 'services',
-      '/configurations': configurations && 'configurations',
-    });
-    app.route('/', assets);
-  }
-  if (configurations) app.route('/', configurationsApi({ ...configurations, clock, streams }));
-  if (services) {
-    const writes = pageAccess(services.allowWrites, token, 'allowWrites');
-    app.route('/', servicesApi({ ...services, clock, writes, streams }));
-  }
-  if (data)
-    app.route('/', dataApi({ ...data, clock, writes: pageAccess(data.allowWrites, token, 'allowWrites') }));
+  const pages = Object.fromEntries(parts.flatMap(({ page }) => (page ? [page] : [])));
+  if (cluster) pages['/'] = 'main';
+  if (Object.keys(pages).length > 0) app.route('/', consoleAssets(pages));
+  for (const part of parts) part.mount(app, { clock, streams, token });
   if (cluster) {
-    const offers: ConsoleOffers = {
-      hasServices: services && true,
-      hasConfigurations: configurations && true,
-      writesData: data?.allowWrites || undefined,
-    };
+    const offers: ConsoleOffers = Object.assign({}, ...parts.map((part) => part.offers));
     const instance = monitor && { monitor, json: () => healthBody(monitor.health(), 'ready', clock) };
     const api = clusterApi({ clock, cluster, streams, instance, offers });
     route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });

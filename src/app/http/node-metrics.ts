@@ -2,8 +2,8 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import { checked, having } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { VERSION } from '../../core/base/version.js';
-import type { ShardFigures } from '../../core/lease/hold/lease-home.js';
 import type { NodeMonitor } from '../../node/runtime/node-monitor.js';
+import { SHARD_GAUGES } from '../../node/shards/shard-gauges.js';
 import type { NodeHealth, NodePhase } from '../../node/wire/node-health.js';
 import type { MetricsText } from './node-app.js';
 import { nodeCounters } from './node-counters.js';
@@ -149,29 +149,12 @@ function registerGauges(
     'Whether the other nodes know of this tenure, or do not have to: 1 or 0. Absent without ZooKeeper.',
     ({ discovery }) => discovery && Number(discovery.ready),
   );
-  const ofShards = (name: string, help: string, ask: (figures: ShardFigures) => number) =>
-    value(name, `${help} Absent where the node takes part in no shards.`, () => {
-      const figures = monitor.lease?.home?.work?.figures?.();
-      return figures ? ask(figures) : null;
-    });
-  ofShards('nodelease_shards_owned', 'Shards that this node runs.', ({ owned }) => owned);
-  ofShards('nodelease_shards_moving', 'Shards of this node that are to move.', ({ moving }) => moving);
-  ofShards('nodelease_shards_orphaned', 'Shards of all that have no owner.', ({ orphaned }) => orphaned);
-  ofShards(
-    'nodelease_shards_failing',
-    'Shards of this node that do not run, or have not for long, since their last start has failed.',
-    ({ failing }) => failing,
-  );
-  ofShards(
-    'nodelease_shards_failed_starts',
-    'Starts that have failed here.',
-    (figures) => figures.failedStarts,
-  );
-  ofShards(
-    'nodelease_shards_epoch_age_seconds',
-    'How long ago the map of shards was changed that this node follows.',
-    ({ epochAgeMs }) => epochAgeMs / 1_000,
-  );
+  for (const [name, help] of Object.entries(SHARD_GAUGES))
+    value(
+      name,
+      `${help} Absent where the node takes part in no shards.`,
+      () => monitor.lease?.home?.work?.gauges?.()[name] ?? null,
+    );
   const info = new Gauge({
     name: 'nodelease_build_info',
     help: 'Which nodelease this is: always 1.',

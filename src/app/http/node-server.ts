@@ -1,6 +1,6 @@
 import { checkArguments, checked } from '../../core/base/arguments.js';
 import { checkListenAddress, isLoopback, type ListenAddress } from '../../core/settings/listen-address.js';
-import { isUrgent, type NodeAppOptions, nodeApp } from './node-app.js';
+import { type NodeAppOptions, nodeApp } from './node-app.js';
 import { BearerTokenFile } from './server/access.js';
 import { type HttpListener, listen } from './server/listen.js';
 import { OpenStreams } from './server/open-streams.js';
@@ -43,6 +43,8 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
   const hosts = isLoopback(at.host) ? new Set([at.host.toLowerCase()]) : undefined;
   const streams = new OpenStreams();
   const app = nodeApp({ ...rest, clock, token, hosts, streams });
+  const isUrgent = (path: string) =>
+    path === '/livez' || path === '/readyz' || rest.parts?.some((part) => part.isUrgent?.(path)) === true;
   const listener = await listen({
     fetch: (request, env) => app.fetch(request, env),
     at,

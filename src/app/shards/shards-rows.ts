@@ -9,6 +9,6 @@ export const SHARDS_COMMANDS: readonly CommandRow[] = [
     examples: ['shards --store s3://bucket/prefix --watch', 'shards --json'],
     options: [JSON_LINE, ['--watch', 'look again every second, until interrupted']],
     settings: OF_STORE,
-    load: async () => (await import('../cli/status/shards-command.js')).shardsCommand,
+    load: async () => (await import('./shards-command.js')).shardsCommand,
   },
 ];

@@ -16,6 +16,7 @@ import { Holdings } from './holdings.js';
 import type { OwnedShard, OwnedShards, OwnShardsOptions } from './owned-shards.js';
 import { plan } from './plan.js';
 import { shardCounts } from './read-shards.js';
+import type { ShardGauges } from './shard-gauges.js';
 import { encodeMap, floorOf, type MapMember, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';
 
@@ -76,16 +77,18 @@ export class ShardMember implements OwnedShards {
       staggerMs: session.store.minWriteIntervalMs ?? STAGGER_MS,
       onDue: this.#wakeUp.wake,
     });
-    const figures = () => ({
-      owned: this.owned.length,
-      moving: this.#map.shards.filter(({ owner, next }) => next && owner === this.#me).length,
-      orphaned: shardCounts(this.#map).orphaned,
-      failing: this.#map.shards.filter(({ owner, failed }) => failed && owner === this.#me).length,
-      failedStarts: this.#holdings.failedStarts,
-      epochAgeMs: home.clock.monotonic() - this.#writtenAt,
+    const gauges = (): ShardGauges => ({
+      nodelease_shards_owned: this.owned.length,
+      nodelease_shards_moving: this.#map.shards.filter(({ owner, next }) => next && owner === this.#me)
+        .length,
+      nodelease_shards_orphaned: shardCounts(this.#map).orphaned,
+      nodelease_shards_failing: this.#map.shards.filter(({ owner, failed }) => failed && owner === this.#me)
+        .length,
+      nodelease_shards_failed_starts: this.#holdings.failedStarts,
+      nodelease_shards_epoch_age_seconds: (home.clock.monotonic() - this.#writtenAt) / 1_000,
     });
     const end = () => this.#leave();
-    home.attach({ figures, end });
+    home.attach({ gauges, end });
     onAbort(lease.retiring, end);
     onAbort(signal, () => this.#holdings.abort(signal.reason));
     void this.#run();

@@ -1,4 +1,4 @@
-import { ProgramShards } from '../../../src/app/cli/node-http/program-shards.js';
+import { ProgramShards } from '../../../src/app/shards/program-shards.js';
 import { aborted } from '../../../src/core/base/abort.js';
 import type { ShardRun, ShardTask } from '../checks/shard-observer.js';
 import { PROGRAM_GONE } from './conditions.js';

@@ -11,6 +11,7 @@ import {
 import { HOLDING_OPTIONS } from '../../kit/holding.js';
 import { PRODUCT_COMMANDS } from '../../products.js';
 import { settingsOf } from '../../settings/settings-table.js';
+import { SERVICE_COMMANDS } from '../../services/services-rows.js';
 
 const EPOCH: OptionRow = [
   '--epoch <ms>',
@@ -242,6 +243,7 @@ const ROWS: readonly (CommandRow | GroupRow)[] = [
     load: async () => (await import('./completion-command.js')).completionCommand(COMMANDS, GROUPS),
   },
   ...DISCOVERY_COMMANDS,
+  ...SERVICE_COMMANDS,
   ...PRODUCT_COMMANDS,
 ];
 

@@ -30,7 +30,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     provider,
     zookeeper,
     consoleData,
-    configRoot,
+    configRoot: root,
   } = settings;
   if (!isVisible(settings))
     throw new ConfigError(
@@ -50,9 +50,19 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     try {
       // Connects to nothing yet, but finds settings that cannot be right.
       await cluster.open();
-      const [{ startNodeServer }, { ClusterMetrics }] = await Promise.all([
+      const { random } = io;
+      const [
+        { startNodeServer },
+        { ClusterMetrics },
+        { servicesPage },
+        { configurationsPage },
+        { dataWrites },
+      ] = await Promise.all([
         import('../../http/node-server.js'),
         import('../../http/cluster-metrics.js'),
+        import('../../services/services-api.js'),
+        import('../../configuration/configurations-api.js'),
+        import('../../shared-data/data-api.js'),
       ]);
       server = await startNodeServer({
         listen,
@@ -60,14 +70,16 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
         clock: io.clock,
         cluster: () => cluster.open(),
         metrics: new ClusterMetrics(() => cluster.open()),
-        services: connected && { zookeeper: connected, basePath: zookeeper?.basePath, allowWrites },
-        // A page with secrets is for this machine, or for holders of the token.
-        configurations:
-          connected && (bearerTokenFile !== undefined || isLoopback(listen.host))
-            ? { zookeeper: connected, random: io.random, root: configRoot }
-            : undefined,
-        data: connected &&
-          consoleData && { zookeeper: connected, roots: consoleData, random: io.random, allowWrites },
+        parts: connected && [
+          servicesPage({ zookeeper: connected, basePath: zookeeper?.basePath, allowWrites }),
+          // A page with secrets is for this machine, or for holders of the token.
+          ...(bearerTokenFile !== undefined || isLoopback(listen.host)
+            ? [configurationsPage({ zookeeper: connected, random, root })]
+            : []),
+          ...(consoleData
+            ? [dataWrites({ zookeeper: connected, roots: consoleData, random, allowWrites })]
+            : []),
+        ],
         // The page shows that the store is away: no line for every request.
         onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
         labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },

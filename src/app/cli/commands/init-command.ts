@@ -11,8 +11,6 @@ import { parseInteger } from '../../../core/settings/values.js';
 import { refuseLock } from '../../../core/store/lock-url.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
-import { repairShards } from '../../../node/shards/repair-shards.js';
-import { SHARDS_KEY } from '../../../node/shards/shard-map.js';
 import { groupPath } from '../../../zookeeper/discovery/tree-paths.js';
 import { answer, complain, say, sayJson } from '../../kit/answer.js';
 import {
@@ -26,8 +24,9 @@ import {
 import { ExitCode, UsageError } from '../../kit/exit-codes.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
-import { formatDuration, formatSetting, pluralize, someOf } from '../../kit/terminal/text.js';
+import { formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
 import type { Settings } from '../../settings/settings.js';
+import { repairParts } from '../cluster-parts.js';
 
 /** The options of `init`, as they are on the command line. */
 interface InitOptions {
@@ -166,18 +165,12 @@ export async function repair(
     complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
   const isRestored = repairs.every(({ version }) => version !== undefined);
-  const onWaitFor = (ids: readonly number[]) =>
-    complain(
-      io,
-      `${SHARDS_KEY}: no shard runs until all nodes have stopped theirs: waiting for node id ${someOf(ids.map(String))}; ` +
-        'nodelease release ID --force ends the wait for a node that hangs',
-    );
-  const shards = isRestored ? await repairShards({ session, ...io, onWait: onWaitFor }) : undefined;
+  const mended = isRestored ? await repairParts(session, io) : [];
   const { url: store } = session.store;
   if (json)
     sayJson(io, {
       store,
-      ...(shards && { shards }),
+      ...Object.fromEntries(mended.map(({ name, report }) => [name, report])),
       repairs: repairs.map(({ id, problem, version = null, kept = null }) => ({
         id,
         problem,
@@ -185,7 +178,7 @@ export async function repair(
         kept,
       })),
     });
-  else if (shards) say(io, `${SHARDS_KEY} ${shards.problem}: mended, from epoch ${shards.epoch} on`);
+  else if (mended.length > 0) for (const { text } of mended) say(io, text);
   else if (repairs.length === 0) say(io, `no lease object at ${store} is damaged: nothing to do`);
   for (const done of repairs) if (!json || done.version === undefined) sayRepair(done, io);
   return isRestored ? ExitCode.ok : ExitCode.storeUnusable;

@@ -124,13 +124,13 @@ class CommandWorkload implements Workload {
     node: WorkloadNode,
     { variables, restart, onStart }: Partial<ConfiguredRun> = {},
   ): Promise<WorkEnd> {
-    const { lease, log, routing, shards } = node;
+    const { lease, log, routing, served } = node;
     const { monitor, settings } = this.options;
     const beforeStop = async () => {
       monitor?.stopping(whyStopping(lease));
       await routing?.withdraw();
     };
-    if (shards) shards.isWorking = true;
+    if (served) served.isWorking = true;
     const end = await this.#command.run({
       lease,
       env: this.#environment(node, variables),
@@ -140,7 +140,7 @@ class CommandWorkload implements Workload {
       beforeStop: routing || monitor ? beforeStop : undefined,
       onStart: onStart ?? (() => routing?.begin()),
     });
-    if (shards) shards.isWorking = !end.workEnded;
+    if (served) served.isWorking = !end.workEnded;
     return end;
   }
 

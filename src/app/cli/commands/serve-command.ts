@@ -20,8 +20,9 @@ import { runWorkload, type Workload, type WorkloadNode } from '../run/workload.j
 /**
  * `nodelease serve`: holds a node id for the other containers of its task, and describes it over HTTP.
  * The URL is the answer, on one line of standard output. Resolves to 0 when SIGINT or SIGTERM has ended it,
- * with the node id released; programs that do the work of its shards are asked to end it before. Resolves to 76 as soon as the lease is lost, or the node id is being retired
- * with `--on-retire stop`: then the id is left to expire, since its users have not been asked to end yet.
+ * with the node id released; programs that ask over HTTP for work on it are asked to end it before. Resolves to
+ * 76 as soon as the lease is lost, or the node id is being retired with `--on-retire stop`: then the id is left
+ * to expire, since its users have not been asked to end yet.
  *
  * Not guaranteed: that other users of the node id have ended before. The container runtime has to end this
  * process last (ECS by `dependsOn`, Kubernetes by native sidecars).
@@ -109,13 +110,13 @@ class Sidecar implements Workload {
     return ExitCode.leaseLost;
   }
 
-  async run({ lease, log, routing, url, shards }: WorkloadNode): Promise<WorkEnd> {
+  async run({ lease, log, routing, url, served }: WorkloadNode): Promise<WorkEnd> {
     const { io, signals, monitor, waitFile, onRetire } = this.options;
     // Also after a signal: the users of the node id may still be ending.
     void aborted(lease.signal).then((error) => this.#loss.abort(error));
     const forget = waitFile && this.#keepWritten(waitFile, url);
     routing?.begin();
-    if (shards) shards.isWorking = true;
+    if (served) served.isWorking = true;
     const retired = new AbortController();
     const forgetRetirement = onRetirement(lease, () => {
       if (onRetire === 'stop') return retired.abort(lease.retiring.reason);
@@ -142,7 +143,7 @@ class Sidecar implements Workload {
     await routing?.withdraw();
     if (end instanceof Interrupted && lease.isValid()) {
       const exitCode = logEnd(end, log);
-      const workEnded = (await shards?.leave(lease, this.#secondSignal())) ?? true;
+      const workEnded = (await served?.leave(lease, this.#secondSignal())) ?? true;
       if (workEnded || lease.isValid()) return { exitCode, workEnded };
     }
     if (end instanceof LeaseRetiringError)

@@ -4,13 +4,13 @@ import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../../core/lease/session/store-session.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../../core/store/probe/probe.js';
 import { storeKindOf } from '../../../core/store/stores.js';
-import { readShards, shardsText } from '../../../node/shards/read-shards.js';
 import { complain, sayJson, sayLines } from '../../kit/answer.js';
 import { type Call, interruptible, onAllocated, onStore, reported } from '../../kit/call.js';
 import { ExitCode } from '../../kit/exit-codes.js';
 import { type Color, paintFor } from '../../kit/terminal/color.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { pluralize, printable } from '../../kit/terminal/text.js';
+import { readParts } from '../cluster-parts.js';
 import { examineCamunda, isCamundas } from './camunda-checkup.js';
 import { checkUp } from './cluster-checkup.js';
 import { type CostTerms, costFinding, costReport, versionsFinding } from './cost-finding.js';
@@ -107,11 +107,8 @@ export async function examine(
       facts.cost = costReport(facts.status?.cluster, terms);
       findings.push(...clusterFindings(facts.status, store.url));
       const { cluster } = facts.status ?? {};
-      const shards = cluster && (await whenNotBusy(() => readShards(session, cluster, { signal })));
-      if (shards) {
-        const level = shards.map.shards.some(({ failed }) => failed) ? 'warning' : 'ok';
-        findings.push(finding('shards', shards.problem ? 'fault' : level, shardsText(shards), 'shards'));
-      }
+      const parts = cluster ? await whenNotBusy(() => readParts(session, cluster, { signal })) : [];
+      findings.push(...parts.map(({ name, status, text }) => finding(name, status, text)));
       const reason = facts.status?.cluster.proofFailed;
       if (reason !== undefined) {
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));

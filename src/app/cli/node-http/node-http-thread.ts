@@ -9,9 +9,10 @@ import { problemOf } from '../../http/problem.js';
 import { isVisible, ownClusterView } from '../../kit/own-cluster-view.js';
 import { listenerFor } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
+import { ShardMirror } from '../../shards/shard-mirror.js';
+import { shardsRoutes } from '../../shards/shards-api.js';
 import { BoundedLog, type LogLine } from './bounded-log.js';
 import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
-import { ShardMirror } from './shard-mirror.js';
 
 /** What the thread that answers over HTTP is started with; everything in it can be cloned, or moved. */
 export interface NodeHttpData {
@@ -21,7 +22,7 @@ export interface NodeHttpData {
   /** Of a `HealthPublisher`. */
   readonly health: MessagePort;
   /** Of a `ShardPublisher`; undefined without shards. */
-  readonly shards: MessagePort | undefined;
+  readonly work: MessagePort | undefined;
   /** Whether debug lines are logged. */
   readonly debug: boolean;
 }
@@ -55,14 +56,14 @@ export type FromNodeHttp =
  */
 async function answer(
   port: MessagePort,
-  { listen, settings, heldForOthers, health, shards: shardPort, debug }: NodeHttpData,
+  { listen, settings, heldForOthers, health, work, debug }: NodeHttpData,
 ): Promise<void> {
   const post = (message: FromNodeHttp) => port.postMessage(message);
   const log = new BoundedLog(clock, post);
   process.removeAllListeners('warning').on('warning', (warning) => log.write('warn', explain(warning)));
   const metrics = new AskedMetrics(clock, () => post({ type: 'metrics' }));
   const monitor = new HealthMirror(health, clock);
-  const shards = shardPort && new ShardMirror(shardPort);
+  const shards = work && new ShardMirror(work);
   const warn = (message: string) => log.write('warn', message);
   const cluster = isVisible(settings) ? ownClusterView(settings, { clock, random }, { warn }) : undefined;
   let server: NodeServer | undefined;
@@ -91,7 +92,7 @@ async function answer(
       heldForOthers,
       clock,
       monitor,
-      shards,
+      parts: shards && [shardsRoutes({ shards, monitor })],
       metrics: listener ? joined(metrics, listener.metrics) : metrics,
       onFailure,
       cluster: cluster && (() => cluster.open()),

@@ -8,11 +8,11 @@ import type { NodeMetrics } from '../../http/node-metrics.js';
 import type { Logger } from '../../kit/log/logger.js';
 import type { Io } from '../../kit/terminal/io.js';
 import type { Settings } from '../../settings/settings.js';
+import { ShardPublisher } from '../../shards/shard-mirror.js';
 import type { LogLine } from './bounded-log.js';
 import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-thread.js';
 import { HealthPublisher } from './node-mirror.js';
 import { RestartingWorker, type StartedThread } from './restarting-worker.js';
-import { ShardPublisher } from './shard-mirror.js';
 
 interface NodeHttpOptions {
   readonly at: ListenAddress;
@@ -35,8 +35,8 @@ const MEMORY_LIMIT_MB = 256;
  * from being renewed. This side sends that thread the node's health, collects metrics, and writes its log.
  */
 export class NodeHttp {
-  /** The shards whose work is done by programs that ask here; undefined without `--shards`. */
-  readonly shards: ShardPublisher | undefined;
+  /** Work on the lease that programs do which ask here; undefined without `--shards`. */
+  readonly work: ShardPublisher | undefined;
   readonly #publisher: HealthPublisher;
   #thread: RestartingWorker | undefined;
   /** Set once the first thread listens: all others do so on the same port. */
@@ -46,7 +46,7 @@ export class NodeHttp {
   private constructor(private readonly options: NodeHttpOptions) {
     const { io, settings, monitor } = options;
     this.#publisher = new HealthPublisher(monitor);
-    this.shards = settings.shards && new ShardPublisher(io.clock, settings.shards);
+    this.work = settings.shards && new ShardPublisher(io.clock, settings.shards);
   }
 
   /**
@@ -93,10 +93,10 @@ export class NodeHttp {
 
   /** Ends it, and what it has opened, within a second or so. Never rejects. */
   async close(): Promise<void> {
-    this.shards?.ended('released');
+    this.work?.ended('released');
     await this.#thread?.close();
     this.#publisher.close();
-    this.shards?.close();
+    this.work?.close();
     this.#metrics?.close();
   }
 
@@ -104,18 +104,18 @@ export class NodeHttp {
     const { at, settings, log, heldForOthers = false, io } = this.options;
     const { port = at.port } = this.#listening?.address ?? {};
     const health = this.#publisher.connect();
-    const shards = this.shards?.connect();
+    const work = this.work?.connect();
     const data: NodeHttpData = {
       listen: { host: at.host, port },
       settings,
       heldForOthers,
       health,
-      shards,
+      work,
       debug: log.isLevelEnabled('debug'),
     };
     const worker = new Worker(new URL('./node-http-thread.js', import.meta.url), {
       workerData: data,
-      transferList: shards ? [health, shards] : [health],
+      transferList: work ? [health, work] : [health],
       execArgv: [],
       env: environment(io.env),
       resourceLimits: { maxOldGenerationSizeMb: MEMORY_LIMIT_MB },

@@ -17,7 +17,6 @@ import { announcingProblem } from '../../settings/zookeeper-settings.js';
 import { onRetirement } from '../../supervisor/held.js';
 import type { WorkEnd } from '../../supervisor/supervisor.js';
 import type { NodeHttp } from '../node-http/node-http.js';
-import type { ShardPublisher } from '../node-http/shard-mirror.js';
 
 /** What a workload gets. */
 export interface WorkloadNode extends Omit<HeldNode, 'discovery' | 'end'> {
@@ -32,8 +31,8 @@ export interface WorkloadNode extends Omit<HeldNode, 'discovery' | 'end'> {
   readonly zookeeper: ZooKeeper | undefined;
   /** The URL by which programs on this host reach the HTTP server; undefined where there is none. */
   readonly url: string | undefined;
-  /** Has to know whether work on shards may be under way; undefined without `--shards`. */
-  readonly shards: ShardPublisher | undefined;
+  /** What programs do that ask over HTTP: it has to know whether any of it may be under way. */
+  readonly served: NodeHttp['work'];
 }
 
 /** What a command holds a node id for. */
@@ -159,7 +158,7 @@ async function runWith(
   server: NodeHttp | undefined,
 ): Promise<number> {
   const { settings, io, log, http, signals } = options;
-  const { url, shards } = server ?? {};
+  const { url, work: served } = server ?? {};
   const { discovery, end: endNode, ...own } = node;
   const { lease } = own;
   let routing: RoutingEntries | undefined;
@@ -175,8 +174,8 @@ async function runWith(
     }
     // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.
     forgetRetirement = onRetirement(lease, () => void routing?.withdraw());
-    const held = { ...own, log, routing, zookeeper: discovery?.zookeeper, url, shards };
-    if (shards) await orAborted(shards.takePart(lease, log, settings.zookeeper), signals.interrupted);
+    const held = { ...own, log, routing, zookeeper: discovery?.zookeeper, url, served };
+    if (served) await orAborted(served.takePart(lease, log, settings.zookeeper), signals.interrupted);
     await workload.prepare?.(held);
     workEnded = false;
     const end = await workload.run(held);

@@ -1,7 +1,4 @@
-import { orAborted } from '../../../core/base/abort.js';
-import { explain } from '../../../core/base/errors.js';
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
-import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { parseInteger } from '../../../core/settings/values.js';
 import { nothingAt } from '../../../core/store/lock-url.js';
@@ -10,32 +7,25 @@ import { type PageRequest, scanPage } from '../../../node/monitor/cluster-page.j
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import { DiscoveryComparison } from '../../../node/monitor/discovery/discovery-comparison.js';
 import { statusReport } from '../../../node/monitor/status-report.js';
-import { readShards, type ShardsReading, shardCounts } from '../../../node/shards/read-shards.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
-import { complain, sayJson, sayLines } from '../../kit/answer.js';
 import {
   type Call,
   connectTo,
-  interruptible,
   onAllocated,
   onConnecting,
   onStore,
-  watching,
   type ZooKeeperCall,
 } from '../../kit/call.js';
-import { ExitCode, UsageError } from '../../kit/exit-codes.js';
-import { Frame } from '../../kit/terminal/frame.js';
+import { UsageError } from '../../kit/exit-codes.js';
+import { type Reader, type ShowOptions, show } from '../../kit/show.js';
 import type { Io, Screen } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
-import { fitLine } from '../../kit/terminal/table.js';
 import { printable } from '../../kit/terminal/text.js';
+import { readParts } from '../cluster-parts.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
 /** The options of `status`, as they are on the command line. */
-interface StatusOptions {
-  readonly watch?: boolean;
-  /** Every node id, also where they do not fit the terminal, and of a large cluster. */
-  readonly all?: boolean;
+interface StatusOptions extends Pick<ShowOptions, 'watch' | 'all'> {
   readonly from?: string;
   readonly limit?: string;
   readonly held?: boolean;
@@ -43,14 +33,8 @@ interface StatusOptions {
 }
 
 /** The same, read and checked. */
-export type StatusRequest = Pick<Call<StatusOptions>['options'], 'json' | 'watch' | 'all'> &
-  Pick<PageRequest, 'from' | 'only'> & {
-    /** How many node ids to show of a large cluster. @default what fits the terminal, else 100 */
-    readonly limit?: number | undefined;
-  };
+export type StatusRequest = ShowOptions & Pick<PageRequest, 'from' | 'only'>;
 
-/** From the beginning of one reading to that of the next, in milliseconds. */
-const WATCH_MS = 1_000;
 /** How many node ids of a large cluster are shown without a terminal. */
 const PAGE = 100;
 /** The maximum number of lines above and below the rows on a terminal, the prompt included. */
@@ -91,9 +75,7 @@ function statusRequest(options: StatusOptions): StatusRequest {
 }
 
 /**
- * Shows the leases, once or every second: a watch draws them in one place on a terminal, elsewhere one after
- * the other. It resolves to 0 when SIGINT or SIGTERM ends it. Only a failure of the first reading ends it;
- * later ones are shown. Without a watch it resolves to 69 where there is no cluster.
+ * Shows the leases, once or every second.
  *
  * @param comparison reads the discovery tree, too; its failures are shown, and do not fail this command
  */
@@ -105,16 +87,6 @@ export function showStatus(
 ): Promise<number> {
   return show(storeReader(session, request, io, comparison), request, io);
 }
-
-/** What was read, in each of the forms in which it is shown. */
-export interface StatusView {
-  /** Whether there is no cluster. */
-  readonly none?: boolean;
-  report(): unknown;
-  lines(screen: Screen | undefined, maxLines?: number): readonly string[];
-}
-
-type Reader = (signal?: AbortSignal) => Promise<StatusView>;
 
 function storeReader(
   session: StoreSession,
@@ -129,12 +101,13 @@ function storeReader(
     const page = pageRequest(request, io.screen());
     const status = await scanPage(reader, page, signal).finally(progress.end);
     const discovery = await comparison?.compare(status);
-    const shards = status && (await readShards(session, status.cluster, { signal }));
+    const parts = status ? await readParts(session, status.cluster, { signal }) : [];
+    const reports = Object.fromEntries(parts.map(({ name, report }) => [name, report]));
     return {
       none: status === undefined,
-      report: () => ({ ...statusReport(url, status, discovery), ...shardsReport(shards) }),
+      report: () => ({ ...statusReport(url, status, discovery), ...reports }),
       lines: (screen, maxLines) => {
-        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, shards });
+        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, parts });
         return [
           printable(nothingAt(url)),
           ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
@@ -142,13 +115,6 @@ function storeReader(
       },
     };
   };
-}
-
-/** Left out for a cluster without shards. */
-function shardsReport(shards: ShardsReading | undefined) {
-  if (shards === undefined) return undefined;
-  const { map, problem = null } = shards;
-  return { shards: { count: map.shards.length, epoch: map.epoch, ...shardCounts(map), problem } };
 }
 
 function pageRequest(
@@ -176,58 +142,4 @@ function allocatedReader(zookeeper: ZooKeeper, { settings }: ZooKeeperCall): Rea
       lines: (screen, maxLines) => allocatedTable(status, where, { screen, maxLines }),
     };
   };
-}
-
-/** Shows readings as {@link showStatus} does, once or every second. */
-export async function show(
-  read: Reader,
-  request: StatusRequest,
-  io: Io,
-  signal?: AbortSignal,
-): Promise<number> {
-  if (request.watch) return watch(read, request, io);
-  const screen = io.screen();
-  // The prompt needs a line, too.
-  const maxLines = screen && !request.all && request.limit === undefined ? screen.rows - 1 : undefined;
-  const reading = await whileStoreIsBusy({ ...io, signal })(() => read(signal));
-  if (request.json) sayJson(io, reading.report());
-  else sayLines(io, reading.lines(screen, maxLines));
-  return reading.none ? ExitCode.storeUnusable : ExitCode.ok;
-}
-
-async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<number> {
-  const frame = new Frame(io);
-  let reading: StatusView | undefined;
-  try {
-    return await interruptible(io, (signal) =>
-      watching(signal, async () => {
-        for (;;) {
-          const begun = io.clock.monotonic();
-          let failure: string | undefined;
-          try {
-            // A reading may take as long as the store's time-outs, longer than the user wants to wait.
-            const next =
-              reading === undefined ? whileStoreIsBusy({ ...io, signal })(() => read(signal)) : read(signal);
-            reading = await orAborted(next, signal);
-          } catch (error) {
-            if (signal.aborted || reading === undefined) throw error;
-            failure = explain(error);
-          }
-          const screen = io.screen();
-          if (screen && !json) {
-            // After a failure, a terminal keeps the last reading, with the failure below it.
-            const lines = reading.lines(screen, Math.max(3, screen.rows - 2));
-            frame.draw(
-              failure === undefined ? lines : [...lines, fitLine(`as it was: ${failure}`, screen, 'red')],
-            );
-          } else if (failure !== undefined) complain(io, failure);
-          else if (json) sayJson(io, reading.report());
-          else sayLines(io, [...reading.lines(undefined), '']);
-          await io.clock.sleep(WATCH_MS - (io.clock.monotonic() - begun), signal);
-        }
-      }),
-    );
-  } finally {
-    frame.end();
-  }
 }

@@ -4,13 +4,13 @@ import type { Interval } from '../../../core/store/lease-store.js';
 import { type AllocatedStatus, widthNeededBy } from '../../../node/monitor/allocated-status.js';
 import { type PagedCluster, problemOf } from '../../../node/monitor/listed-cluster.js';
 import { expiresInMs } from '../../../node/monitor/status-report.js';
-import { type ShardsReading, shardsText } from '../../../node/shards/read-shards.js';
 import type {
   DiscoveryStatusReport,
   NodeDiscovery,
   RestoreReport,
 } from '../../../node/wire/status-report.js';
 import { hexPair } from '../../../zookeeper/discovery/tree-paths.js';
+import type { PartReport } from '../../kit/cluster-part.js';
 import { type Color, type Paint, paintFor } from '../../kit/terminal/color.js';
 import type { Screen } from '../../kit/terminal/io.js';
 import { type Cell, type Column, fitLine, renderTable } from '../../kit/terminal/table.js';
@@ -42,8 +42,8 @@ interface StatusTableOptions {
   readonly maxLines?: number | undefined;
   /** How the discovery tree shows the node ids; undefined without discovery. */
   readonly discovery?: DiscoveryStatusReport | undefined;
-  /** The map of shards; undefined for a cluster without. */
-  readonly shards?: ShardsReading | undefined;
+  /** What the cluster has next to its leases. */
+  readonly parts?: readonly PartReport[] | undefined;
 }
 
 /** What a table shows, wherever the node ids come from. */
@@ -66,7 +66,7 @@ interface NodeTable {
  */
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
   const { nodes, cluster, page, draining, camunda } = status;
-  const { screen, discovery, shards } = options;
+  const { screen, discovery, parts = [] } = options;
   const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
   const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
   const more =
@@ -86,7 +86,7 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
           const text = `restore ${restore.restoreId}: ${restoredText(restore)}`;
           return fitLine(text, screen, restore.problem === null ? 'dim' : 'red');
         }),
-        shards && fitLine(shardsText(shards), screen, shards.problem === undefined ? undefined : 'red'),
+        ...parts.map(({ text, status }) => fitLine(text, screen, status === 'fault' ? 'red' : undefined)),
         discovery && discoverySummary(discovery, screen),
       ].filter((line) => typeof line === 'string'),
     },

@@ -1,9 +1,4 @@
-import type {
-  ClusterEvent,
-  ClusterHello,
-  ShardsReport,
-  StoreHealth,
-} from '../../../node/wire/cluster-snapshot.js';
+import type { ClusterEvent, ClusterHello, StoreHealth } from '../../../node/wire/cluster-snapshot.js';
 import type { NodeHealthJson } from '../../../node/wire/node-health.js';
 import type { NodeReport, ReportHead, ReportPage, StatusReport } from '../../../node/wire/status-report.js';
 import type { TreeReport } from '../../../node/wire/tree-report.js';
@@ -47,10 +42,8 @@ export class ClusterModel {
   cluster: ReportHead | null = null;
   store: StoreHealth = NOTHING_KNOWN;
   tree: TreeReport | null = null;
-  /** Null for a cluster without shards. */
-  shards: ShardsReport | null = null;
   instance: NodeHealthJson | null = null;
-  /** What the server has said at the beginning of this connection. */
+  /** What the server has said at the beginning of this connection, and since then of other parts than these. */
   hello: ClusterHello | undefined;
   instanceReceivedAt = 0;
   /** The last 200, newest first. */
@@ -137,14 +130,14 @@ export class ClusterModel {
       case 'tree':
         this.tree = json as TreeReport | null;
         break;
-      case 'shards':
-        this.shards = json as ShardsReport | null;
-        break;
       case 'change':
         this.#takeEvent(json as ClusterEvent);
         break;
       case 'instance':
         this.#takeInstance(json as NodeHealthJson);
+        break;
+      default:
+        if (this.hello) this.hello = { ...this.hello, [event]: json };
     }
   }
 
@@ -165,7 +158,6 @@ export class ClusterModel {
     this.nodes = [];
     if (report !== null) this.#takeReport(report);
     this.tree = tree;
-    this.shards = hello.shards ?? null;
     this.#takeInstance(instance);
     // What a server sends that cannot read the store is older than the message; only the wall clocks can say
     // by how much.

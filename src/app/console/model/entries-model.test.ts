@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { ENABLED, serviceEntry as entry } from '../../../../test/support/service-entries.js';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
 import type { ServiceEntry } from '../../../node/wire/entries-wire.js';
+import { changeText, servicesIn } from '../services/services-model.js';
 import { EntriesModel } from './entries-model.js';
-import { changeText, servicesIn } from './services-model.js';
 
 function setUp() {
   const clock = new VirtualClock();

@@ -1,18 +1,18 @@
 import { h, render } from 'preact';
-import type { ClusterEvent, ClusterHistory, ShardsMember } from '../../../node/wire/cluster-snapshot.js';
+import type { ClusterEvent, ClusterHistory } from '../../../node/wire/cluster-snapshot.js';
 import type { NodeReport } from '../../../node/wire/status-report.js';
 import { ClusterModel, type NodeNow, type SeenNode } from '../model/cluster-model.js';
 import { eventAgo, shortName } from '../model/format.js';
 import { TenureLog } from '../model/tenure-log.js';
 import { browserClock } from '../page-clock.js';
+import { shardsPanel } from '../shards/shards-panel.js';
+import { DataPanel } from '../shared-data/data-panel.js';
 import type { Density } from './cell.js';
-import { DataPanel } from './data-panel.js';
 import { detailsPanel } from './details-panel.js';
 import { type EventFilter, eventList } from './event-list.js';
 import { find } from './find.js';
 import { Frame } from './frame.js';
 import { densityOf, flash, focusGrid, focusNode, IdGrid } from './id-grid.js';
-import { ShardsPanel } from './shards-panel.js';
 import { instancePanel, storePanel } from './status-panels.js';
 import { settingsText, summary } from './summary.js';
 import { Timeline } from './timeline-panel.js';
@@ -125,9 +125,7 @@ class Console {
       now: Math.floor(storeNow / 2_000) * 2_000,
     };
     const timeline = nodes.length > 0 && memo(() => h(Timeline, time), Object.values(time));
-    const shards =
-      model.shards &&
-      h(ShardsPanel, { map: model.shards, isNarrow: root.clientWidth < 700, leaseOf: this.#leaseOf });
+    const shards = shardsPanel(model);
     // The events are below the node ids while there are few of those, and next to them where there are many.
     const areFew = density === 'cards';
     const page = [
@@ -164,14 +162,6 @@ class Console {
     const isOfHolder = event.kind === 'taken-over' && event.version === version;
     const what = isOfHolder ? `taken over${from}` : event.kind.replace('-', ' ');
     return `${what}, ${eventAgo(event, browserClock.now())}`;
-  };
-
-  /** The state of the lease of a tenure. A tenure that another one has followed is over. */
-  readonly #leaseOf = ({ id, version }: ShardsMember): string => {
-    const seen = this.#model.node(id);
-    if (seen === undefined) return 'not known';
-    const { node, state } = this.#model.look(seen);
-    return state === 'held' && node.version > version ? 'replaced' : state;
   };
 
   readonly #filterEvents = (filter: EventFilter): void => {

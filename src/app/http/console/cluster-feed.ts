@@ -28,11 +28,15 @@ interface ClusterFeedOptions {
  */
 type InstanceNow = Readonly<Record<'json' | 'facts', string>>;
 
+/** What else is sent of the cluster, each as a whole, by its name. Null: it is not there any more. */
+type Parts = Readonly<Record<string, object | null | undefined>>;
+
 /**
  * Shows whether a client knows something already. The report is not kept: clients that are slow would
  * keep one each.
  */
-interface Sent extends Pick<CurrentCluster, 'revision' | 'store' | 'tree' | 'shards'> {
+interface Sent extends Pick<CurrentCluster, 'revision' | 'store'> {
+  readonly parts: Parts;
   readonly lastEventId: number;
   readonly instanceFacts: string;
 }
@@ -92,39 +96,44 @@ export function clusterEvents(
  */
 function newsFor(before: Sent | undefined, view: ClusterView, own: InstanceNow, offers: ConsoleOffers) {
   const now = view.current();
-  const { revision, store, tree, shards, events } = now;
+  const { revision, report: _, store, events, ...parts } = now;
   const lastEventId = events.at(-1)?.id ?? 0;
-  const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...offers }, now, own);
-  const sent: Sent = { revision, store, tree, shards, lastEventId, instanceFacts: own.facts };
+  const chunks = before
+    ? differences(before, now, parts, own)
+    : hello({ epoch: view.epoch, ...offers }, now, parts, own);
+  const sent: Sent = { revision, store, parts, lastEventId, instanceFacts: own.facts };
   return { chunks: [...chunks], sent };
 }
 
 function* hello(
   facts: Pick<ClusterHello, 'epoch' | keyof ConsoleOffers>,
-  { report, store, events, tree, shards }: CurrentCluster,
+  { report, store, events }: CurrentCluster,
+  parts: Parts,
   own: InstanceNow,
 ): Generator<Uint8Array> {
   yield Buffer.from(
     `${RETRY}event: hello\ndata: ${JSON.stringify(facts).slice(0, -1)},"instance":${own.json},\ndata: "report":`,
   );
   yield report ? jsonOf(partsOf(report)[0]) : NULL;
-  yield Buffer.from(
-    `,\ndata: "store":${JSON.stringify(store)},"events":${JSON.stringify(events)},\ndata: "tree":`,
-  );
-  yield tree ? jsonOf(tree) : NULL;
-  if (shards) yield* [Buffer.from(',\ndata: "shards":'), jsonOf(shards)];
+  yield Buffer.from(`,\ndata: "store":${JSON.stringify(store)},"events":${JSON.stringify(events)}`);
+  for (const [name, part] of Object.entries(parts)) {
+    if (part === undefined) continue;
+    yield Buffer.from(`,\ndata: ${JSON.stringify(name)}:`);
+    yield part ? jsonOf(part) : NULL;
+  }
   yield Buffer.from('}\n\n');
 }
 
 function* differences(
   before: Sent,
-  { revision, report, store, tree, shards, events }: CurrentCluster,
+  { revision, report, store, events }: CurrentCluster,
+  parts: Parts,
   own: InstanceNow,
 ): Generator<Uint8Array> {
   if (store !== before.store) yield* message('store', store);
   if (revision !== before.revision && report) yield* message('report', partsOf(report)[0]);
-  if (tree !== before.tree) yield* message('tree', tree);
-  if (shards !== before.shards) yield* message('shards', shards ?? null);
+  for (const [name, part] of Object.entries(parts))
+    if (part !== before.parts[name]) yield* message(name, part ?? null);
   for (const event of events)
     if (event.id > before.lastEventId) yield* message('change', event, `id: ${event.id}\n`);
   if (own.facts !== before.instanceFacts) yield Buffer.from(`event: instance\ndata: ${own.json}\n\n`);

@@ -10,7 +10,7 @@ export const HTTP_LIMITS = {
   connections: 1_000,
   /**
    * Requests under way, from the head of the request to the last byte of its answer. More get 503, except for
-   * health checks, and for programs that follow their shards and answer.
+   * health checks and other urgent ones.
    */
   requests: 256,
   /**
@@ -23,11 +23,6 @@ export const HTTP_LIMITS = {
    * answered at once.
    */
   streams: 128,
-  /**
-   * Followers of `/shards/events`, in addition. With more the oldest one is closed, and connects again: the
-   * program that does the work always has room.
-   */
-  shardStreams: 32,
   /** Head of a request, in bytes: Node's own default. */
   headBytes: 16_384,
   /** Time for the head of a request, and for the whole of it, in milliseconds. Slower clients get 408. */

@@ -8,6 +8,7 @@ import {
   type KnownNodes,
   type LeaseMark,
   type LeaseState,
+  lacksMark,
   leaseKey,
   type PreviousHolder,
   released,
@@ -144,12 +145,11 @@ export class Keeper extends NodeHolder {
   }
 
   /**
-   * Whether this node makes wider ids that its lease does not record yet, for which `scale` waits, or takes
-   * part in shards, and its lease does not show it yet.
+   * Whether this node makes wider ids that its lease does not record yet, for which `scale` waits, or its
+   * work has left a first mark that the lease does not show yet.
    */
   get #hasNews(): boolean {
-    const { shards } = this.#mark;
-    return this.#time.adopted.idWidth > this.#held.idWidth || (!this.#held.shards && shards !== undefined);
+    return this.#time.adopted.idWidth > this.#held.idWidth || lacksMark(this.#held, this.#mark);
   }
 
   /**

@@ -2,10 +2,10 @@ import type { Clock, RandomSource } from '../../base/clock.js';
 import type { LeaseMark } from '../model/lease-state.js';
 import type { StoreSession } from '../session/store-session.js';
 
-/** Work that relies on a lease, such as shards. */
+/** Work that relies on a lease. */
 export interface LeaseWork {
-  /** For the metrics. */
-  readonly figures?: () => ShardFigures;
+  /** What it adds to the metrics now: the value of each gauge, by its name. */
+  readonly gauges?: () => Readonly<Record<string, number>>;
   /**
    * Ends the work while the lease is still renewed (rule 8). Resolves to whether all of it has ended: otherwise
    * the lease is not given back, and expires. It may be called again, and must not reject.
@@ -37,22 +37,6 @@ export class LeaseHome {
   attach(work: LeaseWork | undefined): void {
     this.#work = work;
   }
-}
-
-/** The shards as this node knows them. */
-export interface ShardFigures {
-  /** How many it runs. */
-  readonly owned: number;
-  /** How many of the node's shards are to move to another one. */
-  readonly moving: number;
-  /** How many have no owner, of all. */
-  readonly orphaned: number;
-  /** How many of the node's shards do not run, or have not for long, since their last start has failed. */
-  readonly failing: number;
-  /** How many starts have failed on this node. */
-  readonly failedStarts: number;
-  /** How long ago the map was changed, in milliseconds. */
-  readonly epochAgeMs: number;
 }
 
 /** Ends the work that is attached to the lease, if there is any, and then the lease (rule 8). */

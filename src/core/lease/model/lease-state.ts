@@ -46,6 +46,9 @@ export interface HeldLease {
 /** What work that is built on the lease adds to it. */
 export type LeaseMark = Pick<HeldLease, 'shards' | 'address'>;
 
+/** Whether such work has set a mark, and the lease shows none yet. */
+export const lacksMark = (held: HeldLease, { shards }: LeaseMark) => shards !== undefined && !held.shards;
+
 /** A tombstone: no task holds the id, and its version is kept. */
 export interface ReleasedLease {
   readonly kind: 'released';

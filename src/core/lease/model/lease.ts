@@ -67,8 +67,8 @@ export interface Lease extends AsyncDisposable {
 
   /**
    * Releases the id by a tombstone that keeps the version. Call it when the work has ended, not before. It
-   * does not throw when the store fails: the lease is then left to expire, as where the stop of a shard has
-   * rejected. Later calls share the result of the first one.
+   * does not throw when the store fails: the lease is then left to expire, as where the end of that work has
+   * failed. Later calls share the result of the first one.
    */
   release(): Promise<void>;
 }

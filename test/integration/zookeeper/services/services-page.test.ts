@@ -2,13 +2,14 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { leaseText, servicesIn } from '../../../../src/app/console/model/services-model.js';
+import { leaseText, servicesIn } from '../../../../src/app/console/services/services-model.js';
 import {
   type DiscoveryServer,
   type DiscoveryServerOptions,
   startDiscoveryServer,
-} from '../../../../src/app/http/curator/discovery-server.js';
+} from '../../../../src/app/services/curator/discovery-server.js';
 import { startNodeServer } from '../../../../src/app/http/node-server.js';
+import { servicesPage } from '../../../../src/app/services/services-api.js';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import type { ServiceEntry } from '../../../../src/node/wire/entries-wire.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
@@ -354,7 +355,11 @@ describe('a change by the page', () => {
 
 it('a console tells the same behind its token, and names it in its own page', async () => {
   await tree.createWithParents('/services/orders/one', '{}', 'persistent');
-  const options = { listen: LOOPBACK, clock: systemClock, services: { zookeeper: tree, allowWrites: true } };
+  const options = {
+    listen: LOOPBACK,
+    clock: systemClock,
+    parts: [servicesPage({ zookeeper: tree, allowWrites: true })],
+  };
   await expect(startNodeServer(options)).rejects.toThrow(/a bearer token file with it/);
   const server = await startNodeServer({ ...options, bearerTokenFile });
   closed.push(() => server.close());

@@ -1,0 +1,91 @@
+import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
+import { StoreUnusableError } from '../../core/base/errors.js';
+import { inspectNode } from '../../core/lease/operate/inspect.js';
+import { readCluster } from '../../core/lease/session/cluster-store.js';
+import type { StoreSession } from '../../core/lease/session/store-session.js';
+import { readShards, shardsText } from '../../node/shards/read-shards.js';
+import { MAX_FAILED, type MapMember } from '../../node/shards/shard-map.js';
+import { tableLines } from '../kit/answer.js';
+import { type Call, onStore } from '../kit/call.js';
+import { type ShowOptions, type StatusView, show } from '../kit/show.js';
+import type { Io } from '../kit/terminal/io.js';
+import { formatDuration } from '../kit/terminal/text.js';
+
+const NODES = [
+  ['NODE', 'right'],
+  ['VERSION', 'right'],
+  ['TASK', 12],
+  ['ADDRESS', 12],
+  ['SHARDS', 'right'],
+  'STATE',
+] as const;
+const SHARDS = [['SHARD', 'right'], 'OWNER', ['TOKEN', 'right'], 'NEXT', 'WAITS FOR'] as const;
+
+/** `nodelease shards`: who owns which shard, and what is waited for. */
+export function shardsCommand(call: Call<ShowOptions>): Promise<number> {
+  return onStore(call, (session) => showShards(session, call.options, call.io));
+}
+
+/** Shows the map, once or every second. */
+export function showShards(session: StoreSession, options: ShowOptions, io: Io): Promise<number> {
+  return show(() => reading(session), { ...options, all: true }, io);
+}
+
+async function reading(session: StoreSession): Promise<StatusView> {
+  const { url } = session.store;
+  const cluster = await readCluster(session);
+  const found = cluster && (await readShards(session, cluster.config));
+  if (cluster === undefined || found === undefined) {
+    const line = cluster ? `The cluster at ${url} has no shards.` : `There is no cluster at ${url}.`;
+    return {
+      none: !cluster,
+      report: () => ({ count: 0, epoch: 0, shards: [], limits: [] }),
+      lines: () => [line],
+    };
+  }
+  const { map, object, problem } = found;
+  if (problem !== undefined && !map.frozen) throw new StoreUnusableError(`${url}: ${shardsText(found)}`);
+  const nodes = await concurrently(map.members, REQUESTS_AT_ONCE, async (member) => {
+    const { state, version, taskId = '' } = await inspectNode(session, member.id, cluster.config);
+    const isReplaced = state === 'held' && version > member.version;
+    return { member, taskId, state: isReplaced ? 'replaced' : state };
+  });
+  const shards = map.shards.map(({ owner, token, next, failed = 0 }, shard) => ({
+    shard,
+    owner: tenureOf(owner),
+    token,
+    next: tenureOf(next),
+    failed,
+  }));
+  const limits = [...(map.limits ?? [])].map(([member, limit]) => ({ ...tenureOf(member), limit }));
+  return {
+    report: () => ({ count: shards.length, epoch: map.epoch, shards, limits }),
+    lines: (screen, maxLines) => {
+      const states = new Map(nodes.map(({ member, state }) => [member, state]));
+      const rows = map.shards.map(({ owner, token, next, failed }, at) => {
+        const state = owner && states.get(owner);
+        const proof = `the proof that node ${owner?.id} is over: its lease is ${state}`;
+        const start = failed ? `node ${owner?.id} to start it: ${failedText(failed)}` : '';
+        const move = next ? `node ${owner?.id} to stop it` : start;
+        const wait = owner === undefined ? 'a node that takes it' : state === 'held' ? move : proof;
+        return [`${at}`, nameOf(owner), `${token}`, nameOf(next), wait];
+      });
+      const ofNodes = nodes.map(({ member: { id, version, address = '' }, taskId, state }, at) => {
+        const count = map.shards.filter(({ owner }) => owner === map.members[at]).length;
+        const limit = map.limits?.get(map.members[at] as MapMember);
+        const takes = limit === undefined ? '' : `, takes at most ${limit} since starts have failed`;
+        return [`${id}`, `${version}`, taskId, address, `${count}`, `${state}${takes}`];
+      });
+      const age = object ? `, written ${formatDuration(object.age.min)} ago` : '';
+      const head = tableLines([[NODES, ofNodes]], [`epoch ${map.epoch}${age}; ${shardsText(found)}`], screen);
+      // What waits comes first: a watch shows what fits.
+      rows.sort((a, b) => Number(a[4] === '') - Number(b[4] === ''));
+      return [...head, '', ...tableLines([[SHARDS, rows]], [], screen)].slice(0, maxLines);
+    },
+  };
+}
+
+const failedText = (failed: number) =>
+  `${failed === MAX_FAILED ? `${failed} or more` : failed} ${failed === 1 ? 'start has' : 'starts in a row have'} failed`;
+const tenureOf = (member?: MapMember) => (member ? { nodeId: member.id, version: member.version } : null);
+const nameOf = (member?: MapMember) => (member ? `${member.id} (version ${member.version})` : '');

@@ -1,0 +1,130 @@
+import { checkArguments, kind, maybe, OBJECT, TEXT } from '../../core/base/arguments.js';
+import { ConfigError } from '../../core/base/errors.js';
+import { checkKnown } from '../../core/base/option-check.js';
+import { systemClock, systemRandom } from '../../core/base/system.js';
+import type { ZooKeeperTls } from '../client/connection/tls.js';
+import {
+  DISCOVERY_SESSION_TIMEOUT_MS,
+  openZooKeeper,
+  type ZooKeeperClient,
+} from '../client/zookeeper-client.js';
+import { PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
+import { ServiceDiscovery, type ServiceEvent } from './service-discovery.js';
+
+/** Options of {@link connectServices}. */
+export interface ConnectServicesOptions<P> {
+  /** Servers and chroot: `zk1:2181,zk2:2181/shop`. */
+  readonly connect: string;
+  /**
+   * Credentials: `digest:user:password`. Only that user can then change what is registered.
+   * @default none, and znodes open to all
+   */
+  readonly auth?: string;
+  /**
+   * Whether and how the connection is encrypted: `true` trusts the CAs that Node trusts.
+   * @default false
+   */
+  readonly tls?: boolean | ZooKeeperTls;
+  /**
+   * How long instances outlive a dead process, in milliseconds; the servers may grant another.
+   * @default 10000
+   */
+  readonly sessionTimeoutMs?: number;
+  /**
+   * The parent of all services, within the chroot; the same for all programs that share them.
+   * @default '/services', Spring Cloud's
+   */
+  readonly basePath?: string;
+  /** The codec of the payload of instances. @default any JSON, unchanged */
+  readonly payload?: PayloadCodec<P>;
+  /** Receives the events of registrations. If it throws, the error becomes an uncaught one. */
+  readonly onEvent?: (event: ServiceEvent) => void;
+}
+
+/** Service discovery with its own session. */
+export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDisposable {
+  constructor(
+    /** The session, which ends with this object. */
+    readonly zookeeper: ZooKeeperClient,
+    options: Pick<ConnectServicesOptions<P>, 'basePath' | 'payload' | 'onEvent'>,
+  ) {
+    super({ ...options, zookeeper, clock: systemClock, random: systemRandom });
+  }
+
+  /**
+   * Unregisters everything, closes all caches and providers, and ends the session. Never rejects; later calls
+   * share the result of the first one.
+   */
+  override async close(): Promise<void> {
+    await super.close();
+    await this.zookeeper.close();
+  }
+
+  /** The same as {@link close}. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/**
+ * Service discovery for a process without a node id, or in addition to one. A session with ZooKeeper begins
+ * in the background, and everything works as soon as it exists.
+ *
+ * ```ts
+ * await using services = connectServices({ connect: 'zk1:2181,zk2:2181/shop' });
+ * const provider = services.provider('orders');
+ * await provider.ready;
+ * provider.url();
+ * ```
+ *
+ * @throws {ConfigError} when an option is unknown, malformed or out of range
+ */
+export function connectServices<P = unknown>(options: ConnectServicesOptions<P>): ConnectedServices<P> {
+  checkOptions(options);
+  const { connect, auth, tls, sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS, ...discovery } = options;
+  const zookeeper = openZooKeeper({
+    connect,
+    tls,
+    clock: systemClock,
+    random: systemRandom,
+    sessionTimeoutMs,
+    ...(auth !== undefined && { auth }),
+  });
+  try {
+    return new ConnectedServices<P>(zookeeper, discovery);
+  } catch (error) {
+    void zookeeper.close();
+    throw error;
+  }
+}
+
+type OptionName = keyof ConnectServicesOptions<unknown>;
+
+const OPTION_NAMES: readonly OptionName[] = [
+  'connect',
+  'auth',
+  'tls',
+  'sessionTimeoutMs',
+  'basePath',
+  'payload',
+  'onEvent',
+];
+
+const KINDS = {
+  options: kind("an object such as { connect: 'zk1:2181' }", OBJECT.is),
+  connect: kind('servers such as zk1:2181,zk2:2181/shop', TEXT.is),
+  basePath: maybe(kind('a path such as /services', TEXT.is)),
+  payload: maybe(PAYLOAD),
+};
+
+/** Checks what the compiler checks in TypeScript. */
+function checkOptions(options: Partial<Record<OptionName, unknown>>): void {
+  checkArguments({ options }, KINDS);
+  checkKnown(options, OPTION_NAMES);
+  const { connect, auth, basePath, payload } = options;
+  checkArguments({ connect }, KINDS);
+  // The given value may be a password.
+  if (auth !== undefined && typeof auth !== 'string')
+    throw new ConfigError('auth', typeof auth, 'a text such as digest:user:password');
+  checkArguments({ basePath, payload }, KINDS);
+}
