@@ -41,7 +41,7 @@ const command = defineConfig({
         {
           name: 'run',
           priority: 2,
-          test: /\/(run-command|workload|hold-node|acquire-lease|inspect|open-store|store-driver|changes)\.ts$/,
+          test: /\/(run-command|workload|hold-node|lease-source|acquire-lease|inspect|open-store|store-driver|changes)\.ts$/,
         },
         {
           name: 's3',

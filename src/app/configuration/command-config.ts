@@ -17,8 +17,8 @@ import type { LockHandle } from '../../zookeeper/recipes/lock-handle.js';
 import type { Logger } from '../kit/log/logger.js';
 import type { Io } from '../kit/terminal/io.js';
 import type { ForwardedSignal } from '../kit/terminal/signal-relay.js';
-import type { CommandConfigSettings } from '../settings/settings.js';
 import type { Child } from '../supervisor/child.js';
+import type { CommandConfigSettings } from './config-settings.js';
 import { configVariables, type Variables } from './config-variables.js';
 import { spreadDelay } from './spread-delay.js';
 

@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js';
-import type { Setting } from '../settings/setting.js';
+import type { SettingRows } from '../settings/setting.js';
 import { checked, parsed, text } from '../settings/values.js';
 import { DEFAULT_STORE } from './default-store.js';
 import { checkStore, parseStoreUrl, STORES } from './store-url.js';
@@ -28,7 +28,7 @@ export const STORE_SETTINGS = {
     storeOnly: true,
     sentence: 'the region of the S3 bucket',
   },
-} satisfies Readonly<Record<string, Setting>>;
+} as const satisfies SettingRows;
 
 /** @throws {ConfigError} */
 function checkServerUrl(given: string, label: string): void {

@@ -5,17 +5,17 @@ import { defaultTaskId } from '../../core/base/host/task-id.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { checkRoot, type DataDirOptions } from '../../core/data-dir/data-dir-options.js';
 import { checkWanted } from '../../core/lease/model/cluster-config.js';
-import type { LeaseListener } from '../../core/lease/model/lease.js';
+import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
 import { DEFAULT_STORE, defaultStore } from '../../core/store/default-store.js';
 import type { EtcdAccess } from '../../core/store/etcd/etcd-access.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
 import { parseAuth, parseConnectString } from '../../zookeeper/client/connect-string.js';
 import type { ZooKeeperTls } from '../../zookeeper/client/connection/tls.js';
 import { type Announcement, checkAnnouncement } from '../../zookeeper/discovery/announcement.js';
-import type { DiscoveryEvent } from '../../zookeeper/discovery/discovery.js';
+import type { Discovery, DiscoveryEvent } from '../../zookeeper/discovery/discovery.js';
 import { checkOptions } from './check-options.js';
 import { holdNode } from './hold-node.js';
-import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
+import { type LossPolicy, manage } from './managed-lease.js';
 import { NodeMonitor } from './node-monitor.js';
 import { installedTracer } from './open-telemetry-tracer.js';
 
@@ -161,6 +161,16 @@ export interface AcquireZooKeeperOptions extends Announcement {
   readonly readyTimeoutMs?: number;
   /** Receives the events of the announcement. If it throws, the error becomes an uncaught one. */
   readonly onEvent?: (event: DiscoveryEvent) => void;
+}
+
+/** A lease with its discovery and data directory. */
+export interface ManagedLease extends Lease {
+  /** The node in the discovery tree; undefined without ZooKeeper. */
+  readonly discovery: Discovery | undefined;
+  /** The absolute path of the data directory of this tenure; undefined without the option of that name. */
+  readonly dataDir: string | undefined;
+  /** Whether that directory was made from an older version; otherwise it was empty. */
+  readonly dataRestored: boolean | undefined;
 }
 
 /**
