@@ -16,6 +16,7 @@ import {
   type SupervisedCommandOptions,
 } from '../../supervisor/supervised-command.js';
 import type { WorkEnd } from '../../supervisor/supervisor.js';
+import { listening, NOT_INHERITED } from '../parts.js';
 import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
 
 /** The options of `run` that it reads itself, as they are on the command line. */
@@ -34,8 +35,7 @@ export async function runCommand(
   ...command: string[]
 ): Promise<number> {
   const { env: templates = [], bearerTokenFile } = options;
-  // The command learns of its shards over HTTP.
-  const settings = given.shards && !given.http ? { ...given, http: { host: '127.0.0.1', port: 0 } } : given;
+  const settings = listening(given);
   // A variable may be there for other commands; an option is meant for this one.
   if (bearerTokenFile !== undefined && settings.http === undefined)
     throw new ConfigError(
@@ -145,7 +145,7 @@ class CommandWorkload implements Workload {
 
   /**
    * What the command finds in its environment. The URL says where this run listens: a run within it must not
-   * listen there, too, nor get shards of which its command does not know.
+   * listen there, too, nor get work of which its command does not know.
    */
   #environment(
     { lease: { id, version, taskId, previous }, dataDir, dataRestored, url }: WorkloadNode,
@@ -164,7 +164,7 @@ class CommandWorkload implements Workload {
       // An inherited one is of another node id.
       ...(dataDir !== undefined && { NODE_DATA_DIR: dataDir, NODE_DATA_RESTORED: String(dataRestored) }),
       NODELEASE_URL: url,
-      ...(url !== undefined && { NODELEASE_HTTP: undefined, NODELEASE_SHARDS: undefined }),
+      ...(url !== undefined && NOT_INHERITED),
     };
   }
 }
