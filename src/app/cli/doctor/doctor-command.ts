@@ -9,7 +9,7 @@ import { ExitCode } from '../../kit/exit-codes.js';
 import { type Color, paintFor } from '../../kit/terminal/color.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { pluralize, printable } from '../../kit/terminal/text.js';
-import { readParts } from '../cluster-parts.js';
+import { readParts } from '../parts.js';
 import { examineCamunda, isCamundas } from './camunda-checkup.js';
 import { checkUp } from './cluster-checkup.js';
 import { type CostTerms, costFinding, costReport, versionsFinding } from './cost-finding.js';
