@@ -46,7 +46,7 @@ const command = defineConfig({
         {
           name: 's3',
           priority: 1,
-          test: /\/src\/(core\/store\/s3\/(?!describe-bucket|bucket-sdk|lifecycle).*|app\/cli\/s3-sdk)\.ts$/,
+          test: /\/src\/(core\/store\/s3\/(?!describe-bucket|bucket-sdk|lifecycle|s3-kind).*|app\/cli\/s3-sdk)\.ts$/,
         },
       ],
     },

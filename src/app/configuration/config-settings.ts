@@ -1,11 +1,11 @@
 import { ConfigError } from '../../core/base/errors.js';
 import { splitList } from '../../core/base/plain-text.js';
 import type { SettingRows } from '../../core/settings/setting.js';
-import { GivenSettings, refuse, type SettingSources, type ValueOf } from '../../core/settings/sources.js';
+import { type GivenSettings, refuse, type ValueOf } from '../../core/settings/sources.js';
 import { checked, choice, filePath, onOff, parsed, upToOneDay } from '../../core/settings/values.js';
 import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
 import { rootOf } from '../../zookeeper/configuration/layout.js';
-import { ZOOKEEPER_SETTINGS } from '../../zookeeper/discovery/discovery-settings.js';
+import type { ZOOKEEPER_SETTINGS } from '../../zookeeper/discovery/discovery-settings.js';
 
 /** The settings of a command's configuration in ZooKeeper. */
 const CONFIG_SETTINGS = {
@@ -79,8 +79,9 @@ export const CONFIG = {
 } as const;
 
 /** @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected */
-function readCommandConfig(sources: SettingSources): CommandConfigSettings | undefined {
-  const all = new GivenSettings(sources, { ...CONFIG_SETTINGS, ...ZOOKEEPER_SETTINGS });
+function readCommandConfig(
+  all: GivenSettings<typeof CONFIG_SETTINGS & typeof ZOOKEEPER_SETTINGS>,
+): CommandConfigSettings | undefined {
   const given = all.find('config');
   const name = all.read('config');
   if (given === undefined || name === undefined) return undefined;

@@ -1,7 +1,7 @@
 import type { DataDirOptions } from '../../core/data-dir/data-dir-options.js';
 import { DATA_DIR_SETTINGS } from '../../core/data-dir/data-dir-settings.js';
-import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
-import { GivenSettings, refuse, type SettingSources } from '../../core/settings/sources.js';
+import type { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
+import { type GivenSettings, refuse } from '../../core/settings/sources.js';
 
 /** What is said of data directories to the table of settings. */
 export const DATA_DIRS = {
@@ -14,8 +14,9 @@ export const DATA_DIRS = {
  * The data directory, which a fixed node id has not: without versions, the directory of a stale holder looks
  * like any other.
  */
-function readDataDir(sources: SettingSources): Omit<DataDirOptions, 'onEvent'> | undefined {
-  const all = new GivenSettings(sources, { ...DATA_DIR_SETTINGS, ...LEASE_SETTINGS });
+function readDataDir(
+  all: GivenSettings<typeof DATA_DIR_SETTINGS & typeof LEASE_SETTINGS>,
+): Omit<DataDirOptions, 'onEvent'> | undefined {
   const given = all.find('data-dir');
   const root = all.read('data-dir');
   if (given === undefined || root === undefined) return undefined;

@@ -1,4 +1,5 @@
 import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
+import { STORE_SETTINGS } from '../../core/store/store-settings.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
 import { HTTP_SETTINGS } from '../http/http-settings.js';
 import { namesOf, type SettingName } from '../settings/settings-table.js';
@@ -7,16 +8,7 @@ type Names = readonly SettingName[];
 
 // Which commands have a setting: the rows name these. The groups of the settings' table say the rest.
 const OF_LOG: Names = ['log-level', 'log-format'];
-export const OF_STORE: Names = [
-  'store',
-  'endpoint',
-  'region',
-  'etcd-auth',
-  'etcd-ca',
-  'etcd-cert',
-  'etcd-key',
-  ...OF_LOG,
-];
+export const OF_STORE: Names = [...namesOf(STORE_SETTINGS), ...OF_LOG];
 export const OF_ZOOKEEPER: Names = [
   'zookeeper',
   'zookeeper-auth',

@@ -1,8 +1,7 @@
 import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import type { Setting, SettingRows } from '../../core/settings/setting.js';
-import type { SettingGroup, ValueOf } from '../../core/settings/sources.js';
+import type { GivenSettings, SettingGroup, ValueOf } from '../../core/settings/sources.js';
 import { choice } from '../../core/settings/values.js';
-import { ETCD_SETTINGS } from '../../core/store/etcd/etcd-settings.js';
 import { STORE_SETTINGS } from '../../core/store/store-settings.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
 import { ANNOUNCING_SETTINGS, ZOOKEEPER_SETTINGS } from '../../zookeeper/discovery/discovery-settings.js';
@@ -32,7 +31,7 @@ const LOG_SETTINGS = {
 const GROUPS = {
   Lease: { rows: LEASE_SETTINGS },
   Shards: SHARDS,
-  Store: { rows: { ...STORE_SETTINGS, ...ETCD_SETTINGS } },
+  Store: { rows: STORE_SETTINGS },
   'Data directory': DATA_DIRS,
   ZooKeeper: { rows: ZOOKEEPER_SETTINGS },
   'Announced in ZooKeeper': { rows: ANNOUNCING_SETTINGS, commands: ['run', 'serve'] },
@@ -57,6 +56,9 @@ export type SettingValue<Name extends SettingName> = ValueOf<Rows[Name]>;
 
 const ALL: readonly SettingGroup[] = Object.values(GROUPS);
 
+/** All settings, as one invocation has them. */
+export type AllSettings = GivenSettings<Rows>;
+
 /** The row of each setting. */
 export const ROWS: Rows = Object.assign({}, ...ALL.map(({ rows }) => rows));
 
@@ -76,8 +78,19 @@ type Readers = AllOf<Extract<Group, Pick<Required<SettingGroup>, 'read'>>['read'
 /** What the groups read themselves. */
 export type ReadSettings = { readonly [Field in keyof Readers]?: ReturnType<Readers[Field]> };
 
-/** The readers of the groups, by their fields. */
-export const READERS: NonNullable<SettingGroup['read']> = Object.assign({}, ...ALL.map(({ read }) => read));
+/** Reads the settings that stand alone. @throws {ConfigError} */
+export function readPlain(all: AllSettings): PlainSettings {
+  const fields = SETTINGS.flatMap(({ name, option, field = option }) =>
+    field === undefined || field.includes('.') ? [] : [[field, all.read(name)]],
+  );
+  return Object.fromEntries(fields) as PlainSettings;
+}
+
+/** Reads what the groups read themselves. @throws {ConfigError} */
+export function readByGroups(all: AllSettings): ReadSettings {
+  const readers = ALL.flatMap(({ read = {} }) => Object.entries(read));
+  return Object.fromEntries(readers.map(([field, read]) => [field, read(all as never)])) as ReadSettings;
+}
 
 /** Defaults of settings, as their users would write them. */
 export type SettingDefaults = { readonly [Name in SettingName]?: string };

@@ -2,18 +2,21 @@ import { ConfigError } from '../../core/base/errors.js';
 import { ordinalOf } from '../../core/lease/hold/static-lease.js';
 import { CLUSTER_DEFAULTS } from '../../core/lease/model/cluster-config.js';
 import { leastGraceMs, MAX_NODE_IDS } from '../../core/lease/model/lease-state.js';
+import { type Given, GivenSettings, refuse, type SettingSources } from '../../core/settings/sources.js';
 import { parseInteger } from '../../core/settings/values.js';
-import type { EtcdAccess } from '../../core/store/etcd/etcd-access.js';
-import { type StoreUrl, takesEndpoint } from '../../core/store/store-url.js';
-import { readEtcd } from './etcd-settings.js';
+import type { StoreAccess } from '../../core/store/store-access.js';
+import type { StoreUrl } from '../../core/store/store-kind.js';
 import {
+  type AllSettings,
   type PlainSettings,
-  READERS,
   type ReadSettings,
+  ROWS,
+  readByGroups,
+  readPlain,
   SETTINGS,
   type SettingValue,
 } from './settings-table.js';
-import { find, firstFlag, type Given, read, readOrDefault, refuse, type SettingSources } from './sources.js';
+import { readStoreAccess } from './store-access.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
 export { environmentName, SETTINGS, type SettingName } from './settings-table.js';
@@ -26,17 +29,13 @@ export { announcingProblem, type ZooKeeperSettings } from './zookeeper-settings.
 export type RetirePolicy = SettingValue<'on-retire'>;
 
 /** The settings of one invocation: checked, typed, durations in milliseconds. */
-export interface Settings extends PlainSettings, ReadSettings {
+export interface Settings extends PlainSettings, ReadSettings, StoreAccess {
   readonly store: StoreUrl;
   /** Where node ids come from. */
   readonly provider: SettingValue<'provider'>;
   readonly logLevel: SettingValue<'log-level'>;
   /** The fixed node id that takes the place of a leased one. */
   readonly nodeId?: number | undefined;
-  /** The server of a store that takes one. */
-  readonly endpoint?: string | undefined;
-  /** How to get into the etcd cluster. */
-  readonly etcd?: EtcdAccess | undefined;
   /** Present when there is discovery. */
   readonly zookeeper?: ZooKeeperSettings | undefined;
 }
@@ -48,32 +47,23 @@ export interface Settings extends PlainSettings, ReadSettings {
  */
 export function readSettings(sources: SettingSources): Settings {
   checkNoneEmpty(sources);
-  const store = readOrDefault(sources, 'store');
-  const nodeId = find(sources, 'node-id');
-  const server = find(sources, 'endpoint');
-  const endpoint = read(sources, 'endpoint');
-  const plain = SETTINGS.flatMap(({ name, option, field = option }) =>
-    field === undefined || field.includes('.') ? [] : [[field, read(sources, name)]],
-  );
+  const all: AllSettings = new GivenSettings(sources, ROWS);
+  const store = all.readOrDefault('store');
+  const nodeId = all.find('node-id');
   const settings: Settings = {
-    ...(Object.fromEntries(plain) as PlainSettings),
+    ...readPlain(all),
     store,
-    provider: readOrDefault(sources, 'provider'),
-    logLevel: readOrDefault(sources, 'log-level'),
+    provider: all.readOrDefault('provider'),
+    logLevel: all.readOrDefault('log-level'),
     nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
-    endpoint: takesEndpoint(store) ? endpoint : undefined,
-    etcd: readEtcd(sources, store),
-    zookeeper: readZooKeeper(sources),
-    ...(Object.fromEntries(
-      Object.entries(READERS).map(([field, reader]) => [field, reader(sources)]),
-    ) as ReadSettings),
+    ...readStoreAccess(all, store),
+    zookeeper: readZooKeeper(all),
+    ...readByGroups(all),
   };
-  checkGrace(sources, settings);
-  checkNodeId(sources, settings);
-  checkNeeds(sources);
-  if (server && !takesEndpoint(store) && (server.flag || !find(sources, 'store')?.flag))
-    refuse(server, `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`);
-  checkProvider(sources, settings);
+  checkGrace(all, settings);
+  checkNodeId(all, settings);
+  checkNeeds(all);
+  checkProvider(all, settings);
   return settings;
 }
 
@@ -88,51 +78,48 @@ function checkNoneEmpty({ env }: SettingSources): void {
 }
 
 /** Settings that are of no use alone. Other reads see to ZooKeeper and its TLS. */
-function checkNeeds(sources: SettingSources): void {
+function checkNeeds(all: AllSettings): void {
   for (const { name, wanted } of SETTINGS) {
     // Of a command that announces nothing, --service-base-path is another setting.
-    if (wanted === undefined || (name === 'service' && sources.announces === false)) continue;
-    const useless = firstFlag(sources, ({ needs }) => needs === name);
-    if (useless && !find(sources, name)) refuse(useless, wanted);
+    if (wanted === undefined || (name === 'service' && all.sources.announces === false)) continue;
+    const useless = all.firstFlag(({ needs }) => needs === name);
+    if (useless && !all.find(name)) refuse(useless, wanted);
   }
 }
 
-function checkGrace(
-  sources: SettingSources,
-  { durationMs = CLUSTER_DEFAULTS.durationMs, graceMs }: Settings,
-): void {
+function checkGrace(all: AllSettings, { durationMs = CLUSTER_DEFAULTS.durationMs, graceMs }: Settings): void {
   const min = leastGraceMs(durationMs);
-  const given = find(sources, 'grace');
+  const given = all.find('grace');
   if (given && graceMs !== undefined && graceMs < min)
     refuse(given, `at least ${min}ms (a thousandth of the duration, since clocks drift)`);
 }
 
-function checkNodeId(sources: SettingSources, { nodeId, nodes }: Settings): void {
-  const given = find(sources, 'node-id');
+function checkNodeId(all: AllSettings, { nodeId, nodes }: Settings): void {
+  const given = all.find('node-id');
   if (given === undefined || nodeId === undefined) return;
-  const store = find(sources, 'store');
+  const store = all.find('store');
   // A flag is meant for this run and wins over a store that the environment names for every run.
   if (store && !(given.flag && !store.flag)) {
     const why = 'a fixed id is not leased from a store, and may be held there by another task';
     refuse(given, `no ${store.label} with it (${why})`);
   }
   if (nodes !== undefined && nodeId >= nodes) {
-    const ids = `${find(sources, 'nodes')?.label} ${nodes} makes the ids 0 to ${nodes - 1}`;
+    const ids = `${all.find('nodes')?.label} ${nodes} makes the ids 0 to ${nodes - 1}`;
     refuse(given, `an id below ${nodes} (${ids})`);
   }
 }
 
 /** `--provider zookeeper` needs ZooKeeper, and nothing that is about leases in a store. */
-function checkProvider(sources: SettingSources, { provider, zookeeper }: Settings): void {
-  const given = find(sources, 'provider');
+function checkProvider(all: AllSettings, { provider, zookeeper }: Settings): void {
+  const given = all.find('provider');
   if (given === undefined || provider === 'store') return;
   if (zookeeper === undefined)
     refuse(given, '--zookeeper with it, with the servers that give out the node ids');
-  const useless = firstFlag(sources, ({ storeOnly }) => storeOnly === true);
+  const useless = all.firstFlag(({ storeOnly }) => storeOnly === true);
   if (useless) refuse(useless, `no ${given.label} zookeeper with it (it is about leases in a store)`);
   // One of the two would be taken without a word, and a fixed id may be the one that ZooKeeper gives to
   // another task.
-  const fixed = find(sources, 'node-id');
+  const fixed = all.find('node-id');
   if (fixed) refuse(fixed, `no ${given.label} zookeeper with it (a fixed id is not given out by anybody)`);
 }
 

@@ -1,10 +1,10 @@
-import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
+import type { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import { MAX_SHARDS } from '../../core/lease/model/cluster-config.js';
 import { isLoopback } from '../../core/settings/listen-address.js';
 import type { SettingRows } from '../../core/settings/setting.js';
-import { GivenSettings, refuse, type SettingSources } from '../../core/settings/sources.js';
+import { type GivenSettings, refuse } from '../../core/settings/sources.js';
 import { integer, upToOneDay } from '../../core/settings/values.js';
-import { HTTP_SETTINGS } from '../http/http-settings.js';
+import type { HTTP_SETTINGS } from '../http/http-settings.js';
 
 /** The settings of shards. */
 const SHARDS_SETTINGS = {
@@ -40,8 +40,9 @@ export const SHARDS = {
 } as const;
 
 /** Shards rest on a lease in a store, and the programs that run them say over HTTP when their work has ended. */
-function readShards(sources: SettingSources): ShardSettings | undefined {
-  const all = new GivenSettings(sources, { ...SHARDS_SETTINGS, ...LEASE_SETTINGS, ...HTTP_SETTINGS });
+function readShards(
+  all: GivenSettings<typeof SHARDS_SETTINGS & typeof LEASE_SETTINGS & typeof HTTP_SETTINGS>,
+): ShardSettings | undefined {
   const given = all.find('shards');
   const count = all.read('shards');
   if (given === undefined || count === undefined) return undefined;

@@ -38,13 +38,15 @@ export interface SettingGroup {
   /** The commands that have all of them. Other commands name the settings that they have. */
   readonly commands?: readonly string[];
   /** What reads those that depend on each other, by the fields of the result. */
-  readonly read?: Readonly<Record<string, (sources: SettingSources) => unknown>>;
+  readonly read?: Readonly<Record<string, (all: never) => unknown>>;
 }
+
+type NameOf<Rows> = keyof Rows & string;
 
 /** Settings as one invocation has them. */
 export class GivenSettings<Rows extends SettingRows> {
   constructor(
-    private readonly sources: SettingSources,
+    readonly sources: SettingSources,
     private readonly rows: Rows,
   ) {}
 
@@ -53,21 +55,28 @@ export class GivenSettings<Rows extends SettingRows> {
    * variable's.
    * @throws {ConfigError} for a value that is no plain text, see `checkPlain`
    */
-  findAll(name: keyof Rows & string): readonly Given[] {
+  findAll(name: NameOf<Rows>): readonly Given[] {
     const all = givenTo(this.sources, name);
-    const { secret, verbatim }: Setting = this.#row(name);
+    const { secret, verbatim } = this.#row(name);
     // A flag wins over the variable, whatever that is.
     const used = verbatim === true ? [] : all.filter(({ flag }) => flag || !all[0]?.flag);
     for (const { text, label } of used) checkPlain(text, label, secret && '…');
     return all;
   }
 
-  /**
-   * The value of a setting: the last flag, else its environment variable; undefined where there is neither.
-   */
-  find(name: keyof Rows & string): Given | undefined {
+  /** The value of a setting: the last flag, else its environment variable; undefined where there is neither. */
+  find(name: NameOf<Rows>): Given | undefined {
     const given = this.findAll(name);
     return given.findLast(({ flag }) => flag) ?? given[0];
+  }
+
+  /**
+   * The first of some settings that is given as a flag. A variable may be there for other programs; a flag is
+   * meant for this one.
+   */
+  firstFlag(isOne: (row: Setting, name: string) => boolean): Given | undefined {
+    const names = Object.keys(this.rows).filter((name) => isOne(this.#row(name), name));
+    return names.map((name) => this.find(name)).find((given) => given?.flag);
   }
 
   /**
@@ -75,24 +84,22 @@ export class GivenSettings<Rows extends SettingRows> {
    *
    * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
    */
-  read<Name extends keyof Rows & string>(name: Name): ValueOf<Rows[Name]> | undefined {
+  read<Name extends NameOf<Rows>>(name: Name): ValueOf<Rows[Name]> | undefined {
     const given = this.find(name);
     return given && this.#parse(name, given);
   }
 
-  /**
-   * The same, or else the default; for settings whose default is a value, and not described in words.
-   */
-  readOrDefault<Name extends keyof Rows & string>(name: Name): ValueOf<Rows[Name]> {
+  /** The same, or else the default; for settings whose default is a value, and not described in words. */
+  readOrDefault<Name extends NameOf<Rows>>(name: Name): ValueOf<Rows[Name]> {
     const text = this.sources.defaults?.[name] ?? this.#row(name).default ?? '';
     return this.#parse(name, this.find(name) ?? { text, label: `--${name}` });
   }
 
-  #parse<Name extends keyof Rows & string>(name: Name, { text, label }: Pick<Given, 'text' | 'label'>) {
+  #parse<Name extends NameOf<Rows>>(name: Name, { text, label }: Pick<Given, 'text' | 'label'>) {
     return this.#row(name).kind.parse(text, label) as ValueOf<Rows[Name]>;
   }
 
-  #row(name: keyof Rows & string): Setting {
+  #row(name: string): Setting {
     return this.rows[name] as Setting;
   }
 }

@@ -4,7 +4,7 @@ import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
 import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
-import type { StoreUrl } from '../../core/store/store-url.js';
+import type { StoreUrl } from '../../core/store/store-kind.js';
 import type { Discoverer } from '../../zookeeper/discovery/discoverer.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions, storeAccess } from './opened-store.js';
 
