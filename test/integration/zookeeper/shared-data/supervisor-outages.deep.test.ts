@@ -2,7 +2,6 @@ import { afterEach, expect, inject, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../../src/core/base/system.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { sharedData } from '../../../../src/zookeeper/shared-data/shared-data.js';
-import { packageRoot } from '../../../support/package-root.js';
 import { ProcessHandle } from '../../../support/process-handle.js';
 import { killAll, runProcess } from '../../../support/processes.js';
 import { startZooKeeperProcess, type ZooKeeperProcess } from '../../../support/servers/zookeeper-process.js';
