@@ -38,7 +38,7 @@ export interface Contestant {
 const KEPT = 256;
 const kept: unknown[] = new Array(KEPT).fill(0n);
 
-/** A time as a lease that never ends would tell it. */
+/** A time as a lease that never ends would give it. */
 const endless = {
   now: () => systemClock.now(),
   after: 0,

@@ -72,7 +72,7 @@ class Fleet {
   readonly #dice: Dice;
   /** In the order in which they got their ids. */
   readonly #holders: Holder[] = [];
-  /** Told of the next holder of an id. */
+  /** Called with the next holder of an id. */
   readonly #awaited = new Map<number, (holder: Holder) => void>();
   #onHolder: () => void = () => undefined;
   #fail: (error: unknown) => void = () => undefined;
