@@ -18,9 +18,9 @@ export interface LeasePolicyProps {
 /**
  * The least that nodelease needs in its bucket: four actions of S3, each on as few keys as it is used on.
  *
- * - `s3:ListBucket`, for names below the prefix alone: one listing tells which ids are free. It also decides
+ * - `s3:ListBucket`, for names below the prefix alone: one listing shows which ids are free. It also decides
  *   how S3 answers a read of an object that does not exist: 404 to those who may list that very name, else
- *   403, which could not be told from a denial. Hence a pattern and not the bare prefix: S3 compares the
+ *   403, which looks the same as a denial. Hence a pattern and not the bare prefix: S3 compares the
  *   whole key with it then.
  * - `s3:GetObject` on the prefix: reading leases and the settings of the cluster; S3 asks for it at a write
  *   with `If-Match`, too.

@@ -153,7 +153,7 @@ describe('the bucket', () => {
     context: { ...transport, 's3:ObjectCreationOperation': 'true' },
   };
 
-  it('lets nobody write a lease without a condition, an administrator included', () => {
+  it('lets no user write a lease without a condition, an administrator included', () => {
     expect(isAllowed(put, [everything, ...bucket])).toBe(false);
     for (const condition of ['s3:if-match', 's3:if-none-match']) {
       expect(
@@ -162,7 +162,7 @@ describe('the bucket', () => {
     }
   });
 
-  it('lets nobody delete a lease, an administrator included, and everybody who may a scratch object', () => {
+  it('lets no user delete a lease, an administrator included, and lets those with the right delete scratch objects', () => {
     for (const key of ['0.json', '17.json', 'cluster.json']) {
       const remove = {
         action: 's3:DeleteObject',
@@ -179,7 +179,7 @@ describe('the bucket', () => {
     ).toBe(true);
   });
 
-  it('lets nobody in without TLS 1.2', () => {
+  it('lets no user in without TLS 1.2', () => {
     for (const weak of [{ 'aws:SecureTransport': 'false' }, { ...transport, 's3:TlsVersion': '1.1' }]) {
       expect(
         isAllowed({ action: 's3:GetObject', resource: `${BUCKET}/${PREFIX}/0.json`, context: weak }, [
@@ -190,7 +190,7 @@ describe('the bucket', () => {
     }
   });
 
-  it('shows a task nothing beside its leases', () => {
+  it('shows a task nothing but its leases', () => {
     const elsewhere = { action: 's3:GetObject', resource: `${BUCKET}/secrets/0.json`, context: transport };
     expect(isAllowed(elsewhere, [...role, ...bucket])).toBe(false);
     expect(
