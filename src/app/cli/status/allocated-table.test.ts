@@ -5,7 +5,7 @@ import { wholeCluster } from '../../../node/monitor/listed-cluster.js';
 import { allocatedTable, statusTable } from './status-table.js';
 
 function node(id: number, more: Partial<NodeStatus> = {}): NodeStatus {
-  const untold = {
+  const unknown = {
     age: undefined,
     durationMs: undefined,
     timestamp: undefined,
@@ -13,7 +13,7 @@ function node(id: number, more: Partial<NodeStatus> = {}): NodeStatus {
     idWidth: 8,
     problem: undefined,
   };
-  return { ...untold, id, state: 'held', version: 4_294_967_300 + id, taskId: `task-${id}`, ...more };
+  return { ...unknown, id, state: 'held', version: 4_294_967_300 + id, taskId: `task-${id}`, ...more };
 }
 
 function status(nodes: readonly NodeStatus[], groups: readonly number[] = [0]): AllocatedStatus {
