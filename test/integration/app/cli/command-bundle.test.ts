@@ -115,7 +115,7 @@ describe('the bundled command', () => {
     expect(parts.filter((part) => /\/hono$|node-server|zookeeper-client/.test(part))).toEqual([]);
   });
 
-  it('has every file that it names beside itself, threads included', async () => {
+  it('has every file that it names next to itself, threads included', async () => {
     const names = await readdir(bundle);
     const named = await Promise.all(
       names

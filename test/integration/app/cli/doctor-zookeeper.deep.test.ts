@@ -158,7 +158,7 @@ describe('nodelease doctor with --zookeeper', () => {
     silent.close();
   });
 
-  it('examines the store all the same, whose faults stand beside those of ZooKeeper', async () => {
+  it('examines the store all the same, and lists its faults next to those of ZooKeeper', async () => {
     const command = runCli(
       [
         'doctor',

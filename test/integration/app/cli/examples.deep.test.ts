@@ -188,7 +188,7 @@ describe('the Express service', () => {
     }
   });
 
-  it('answers health checks while it waits for a node id, and ends with 0 when it is told to', async () => {
+  it('answers health checks while it waits for a node id, and ends with 0 when it is asked to', async () => {
     const env = { ...store.env, AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:9' };
     const waiting = runProcess(process.execPath, ['server.js'], {
       cwd: exampleFolder('express-service', ['nodelease', 'express']),
@@ -252,7 +252,7 @@ describe('the worker', () => {
     expect(letters(sent).map((letter) => letter.version)).toEqual(Array(10).fill(version + 1));
   });
 
-  it('ends with 0 when it is told to while it waits for a shard', async () => {
+  it('ends with 0 when it is asked to while it waits for a shard', async () => {
     const [queue, sent] = [join(newFolder(), 'queue'), join(newFolder(), 'sent')];
     const holder = start(queue, sent, 1);
     await nodeOf(holder, 'shard');
@@ -394,7 +394,7 @@ describe("the broker's environment", () => {
   });
 });
 
-describe('the application beside the sidecar', () => {
+describe('the application next to the sidecar', () => {
   const sidecar = () =>
     runProcess(process.execPath, [cliFile, 'serve', '--http', '127.0.0.1:0', ...LEASE], { env: store.env });
   const urlOf = async (process_: TestProcess) =>

@@ -39,7 +39,7 @@ describe('nodelease init on S3', () => {
     await task.exit;
   });
 
-  it('names a lease object that is not JSON, and restores it only when it is told a version, and no task writes it', async () => {
+  it('names a lease object that is not JSON, and restores it only when it is given a version, and no task writes it', async () => {
     const store = await newStore('s3');
     await init(store, '--nodes', '2', '--duration', '1s', '--grace', '500ms');
     await store.spoil('1.json', 'no lease');

@@ -172,7 +172,7 @@ describe('nodelease scale', () => {
       code: 69,
       complaints: expect.stringMatching(/\nnodelease: .*[2-5]\.json: access denied .*\n$/),
     });
-    // Told already: no task takes one of the others any more.
+    // The size is already published: no task takes one of the others any more.
     expect(await settings(store)).toMatchObject({ size: 2 });
     vi.unstubAllEnvs();
     expect(await scale(store, '2')).toMatchObject({

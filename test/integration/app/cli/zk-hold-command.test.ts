@@ -23,7 +23,7 @@ afterEach(async () => {
   await stopProxies();
 });
 
-/** `nodelease zk …`, with a session of 4 s unless told otherwise; what follows `--` is a shell script. */
+/** `nodelease zk …`, with a session of 4 s by default; what follows `--` is a shell script. */
 function zk(args: string, script: string, through = connect, session = '4s'): TestProcess {
   return runCli([
     'zk',
@@ -63,7 +63,7 @@ async function expire(path = PATH): Promise<void> {
 }
 
 describe('nodelease zk lock', () => {
-  it('runs the command while it holds the lock, tells it the path and the token, and keeps its exit code', async () => {
+  it('runs the command while it holds the lock, passes it the path and the token, and keeps its exit code', async () => {
     const run = zk(`lock ${PATH} --task-id me`, 'echo "$LOCK_PATH $LOCK_TOKEN"; read x; exit 5');
     await run.waitForOutput(/\n/);
     expect(await codeOf(run)).toBe(5);
@@ -173,7 +173,7 @@ describe('nodelease zk lock', () => {
     expect(await codeOf(run)).toBe(143);
   });
 
-  it('stands again after a loss with --restart, and starts the command anew with a greater token', async () => {
+  it('rejoins the queue after a loss with --restart, and starts the command again with a greater token', async () => {
     const run = await holder(`lock ${PATH} --restart`, 'echo held $LOCK_TOKEN; exec sleep 600');
     await expire();
     await run.waitForOutput(/held \d+\nheld \d+\n/);

@@ -56,7 +56,7 @@ async function answerTo(listener: HttpListener, bytes: string): Promise<string> 
 }
 
 describe('a listener', () => {
-  it('tells where it listens, and answers there', async () => {
+  it('says where it listens, and answers there', async () => {
     const listener = await start();
     expect(listener.address).toEqual({ host: '127.0.0.1', port: expect.any(Number) });
     expect(listener.url).toBe(`http://127.0.0.1:${listener.address.port}`);
@@ -79,7 +79,7 @@ describe('a listener', () => {
       'a port that no other program listens on (this one is taken)',
     ],
     ['an address of another machine', '192.0.2.1', 0, 'an address of this machine'],
-    ['a name that nobody has', 'nobody.invalid', 0, 'a host name that'],
+    ['a name that no host has', 'no-host.invalid', 0, 'a host name that'],
   ])('refuses %s, naming the setting and the value', async (_, host, port, expected) => {
     const { address } = await start();
     const at = { host, port: port ?? address.port };

@@ -65,7 +65,7 @@ function isKnown(name: string, types: ReadonlyMap<string, string>): boolean {
   return types.has(name) || types.get(base) === 'histogram';
 }
 
-describe('a process that tells Prometheus of its node id', () => {
+describe('a process that reports its node id to Prometheus', () => {
   let lease: ManagedLease;
   let metrics: NodeMetrics;
   let server: Awaited<ReturnType<typeof startNodeServer>>;
@@ -209,7 +209,7 @@ describe('nodelease run --http', () => {
     removeFolders();
   });
 
-  it('tells the same metrics, which the official parser reads without any complaint', async () => {
+  it('reports the same metrics, which the official parser reads without any complaint', async () => {
     const command = ['sh', '-c', 'echo "at $NODELEASE_URL"; exec sleep 60'];
     const run = runCli([
       'run',

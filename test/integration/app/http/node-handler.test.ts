@@ -122,7 +122,7 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     const built = (await import(
       join(packageRoot, 'dist/app/http/index.js')
     )) as typeof import('../../../../src/app/http/index.js');
-    const options = { cluster: () => Promise.reject(new Error('nobody asks for the cluster')) };
+    const options = { cluster: () => Promise.reject(new Error('no request asks for the cluster')) };
     const app = express();
     app.use('/internal', built.nodeHandler(options).handle as Use);
     app.use('/deep', express().use('/er', built.nodeHandler(options).handle as Use) as unknown as Use);

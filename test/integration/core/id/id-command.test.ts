@@ -211,7 +211,7 @@ describe('nodelease id', () => {
     const store = await newStore();
     await store.spoil('cluster.json', encodeCluster({ ...newCluster({ nodes: 1_017 }), bootstrapped: true }));
     await store.spoil('1016.json', '');
-    // Ids 0 to 1015 are taken, as far as anybody can tell.
+    // Ids 0 to 1015 are taken, as far as a reader can see.
     const held = {
       taskId: 'other',
       version: 1,

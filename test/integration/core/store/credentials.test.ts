@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { killAll, runCli } from '../../../support/processes.js';
 
-// Everything that hands out credentials, and an S3 server that tells whose they are: each source gives a key
+// Everything that hands out credentials, and an S3 server that shows whose they are: each source gives a key
 // of its own name.
 
 const EXPIRATION = new Date(Date.now() + 3_600_000);

@@ -33,7 +33,7 @@ const onS3 = async () => [
 ];
 
 /**
- * Five processes that take turns; each run works for a moment, with a witness that tells when two do at a
+ * Five processes that take turns; each run works for a moment, with a witness that reports when two do at a
  * time.
  */
 async function fiveProcesses(runs: number, options: readonly string[], nameOf: (process: number) => string) {
@@ -66,14 +66,14 @@ describe('five processes with one lock', () => {
     300_000,
   );
 
-  it('would overlap with a lock each, which the witness tells', async () => {
+  it('would overlap with a lock each, which the witness reports', async () => {
     const { codes } = await fiveProcesses(4, await onDisk(), (process) => `nightly-${process}`);
     expect(codes).toContain(9);
   });
 });
 
 describe('a lock on S3', () => {
-  it('has its objects below locks/NAME, and the record of the one probe beside them', async () => {
+  it('has its objects below locks/NAME, and the record of the one probe next to them', async () => {
     const bucket = await createBucket(s3);
     const args = [
       '--store',
@@ -108,7 +108,7 @@ describe('a lock on S3', () => {
       '--region',
       s3.region,
     ];
-    const script = `trap 'echo told to stop; exit 5' TERM; echo token $LOCK_TOKEN; while :; do sleep 0.05; done`;
+    const script = `trap 'echo asked to stop; exit 5' TERM; echo token $LOCK_TOKEN; while :; do sleep 0.05; done`;
     const run = runCli(
       ['lock', 'nightly', ...options, '--duration', '2s', '--restart', '--', 'sh', '-c', script],
       {
@@ -117,7 +117,7 @@ describe('a lock on S3', () => {
     );
     await run.waitForOutput(/^token 1$/m);
     proxy.cut();
-    await run.waitForOutput(/told to stop/);
+    await run.waitForOutput(/asked to stop/);
     // Longer than a first contact may take.
     await run.waitForOutput(/lock nightly cannot be had/);
     await sleep(1_000);

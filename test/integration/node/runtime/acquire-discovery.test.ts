@@ -146,7 +146,7 @@ describe('a lease with discovery', () => {
     await rejected.toMatchObject({ code: 'LEASE_LOST', reason: 'taken' });
   });
 
-  it('gives up waiting for a required ZooKeeper when it is told to', async () => {
+  it('gives up waiting for a required ZooKeeper when it is asked to', async () => {
     const giveUp = AbortSignal.timeout(200);
     const begun = performance.now();
     const options = {

@@ -167,7 +167,7 @@ describe('when the configuration changes', () => {
     await expect.poll(seen).toMatchObject([{ revisions: { 'shop,prod': 2 } }]);
   });
 
-  it('it keeps what it has unless told otherwise, the log says so, and others can see that it is behind', async () => {
+  it('it keeps what it has by default, the log says so, and others can see that it is behind', async () => {
     await publish({ greeting: 'one' });
     const server = run(SERVER);
     await server.waitForOutput(/started/);
@@ -235,7 +235,7 @@ describe('when the configuration changes', () => {
     expect(stubborn.stdout().match(/started/g)).toHaveLength(1);
   });
 
-  it('a command that ends by itself ends the run, and none that is told to stop is started again', async () => {
+  it('a command that ends by itself ends the run, and none that is asked to stop is started again', async () => {
     await publish({ greeting: 'one' });
     const server = run(
       'echo started; while [ ! -e "$0" ]; do sleep 0.05; done; exit 5'.replace('$0', `${store.slice(5)}/end`),

@@ -142,7 +142,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
     scene = await runScene();
   });
 
-  /** A command that tells its id, and then the time for as long as it lives. */
+  /** A command that prints its id, and then the time for as long as it lives. */
   const HEARTBEAT = 'echo "id $NODE_ID version $NODE_ID_VERSION"; while :; do date +%s%3N; sleep 0.02; done';
 
   function allocate(through = scene.connect, script = HEARTBEAT, session = '20s') {
@@ -192,14 +192,14 @@ describe('a task with a node id from ZooKeeper alone', () => {
     const ended = join(newFolder(), 'ended');
     const task = allocate(
       scene.connect,
-      `trap 'echo told; sleep 0.5; touch ${ended}; exit 0' TERM; ${HEARTBEAT}`,
+      `trap 'echo ending; sleep 0.5; touch ${ended}; exit 0' TERM; ${HEARTBEAT}`,
     );
     await given(task);
     const wasEnded = scene.reader
       .until(nodePath(0), (seen) => seen === undefined)
       .then(() => existsSync(ended));
     task.kill('SIGTERM');
-    await task.waitForOutput(/told/);
+    await task.waitForOutput(/^ending$/m);
     expect(await wasEnded).toBe(true);
     expect((await task.exit).code).toBe(0);
   });

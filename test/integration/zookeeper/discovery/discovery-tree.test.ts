@@ -93,7 +93,7 @@ describe('a discovery tree', () => {
     expect(await reader.zookeeper.children('/discovery/servicetypes/orders')).toEqual([]);
   });
 
-  it('says that it is not in step with what was announced until that stands, and tells of troubles only', async () => {
+  it('says that it is not in step with what was announced until that exists, and reports only troubles', async () => {
     const one = task(1);
     one.tree.register({ kind: 'node' });
     await synced(one);

@@ -52,9 +52,9 @@ async function occupy(client: ZooKeeperClient, from: number, to: number): Promis
 const groupsOf = async (client: ZooKeeperClient) => (await client.children('/discovery/nodes'))?.toSorted();
 const lossOf = (lease: Lease) =>
   new Promise<{ reason: string; deadline: number; at: number }>((resolve) => {
-    const tell = () => resolve({ ...lease.signal.reason, at: systemClock.monotonic() });
-    if (lease.signal.aborted) tell();
-    else lease.signal.addEventListener('abort', tell, { once: true });
+    const report = () => resolve({ ...lease.signal.reason, at: systemClock.monotonic() });
+    if (lease.signal.aborted) report();
+    else lease.signal.addEventListener('abort', report, { once: true });
   });
 
 describe('the ids', () => {
@@ -189,12 +189,12 @@ describe('when no id is free', () => {
     await held.release();
     const releasedAt = systemClock.monotonic();
     const next = await pending;
-    // Told of it, and not by looking again.
+    // By a notification, and not by looking again.
     expect(systemClock.monotonic() - releasedAt).toBeLessThan(SESSION_MS / 6);
     expect([next.id, next.version > held.version]).toEqual([0, true]);
   });
 
-  it('a starter that is told to give up does, and one that is told later is not disturbed', async () => {
+  it('a starter that is asked to give up does, and one that is asked later is not disturbed', async () => {
     const { chroot, holder } = await crowded('abort');
     const giveUp = new AbortController();
     const held = await acquire(holder, { maxGroups: 1, signal: giveUp.signal });
@@ -271,7 +271,7 @@ describe('a held id is lost', () => {
         replaced ? [remove, { type: 'create', path: pathOf(8), data: '{}', mode: 'ephemeral' }] : [remove],
       );
       const { reason, at } = await loss;
-      // Told of it, and not by the next heartbeats.
+      // By a notification, and not by the next heartbeats.
       expect([reason, at - begun < SESSION_MS / 6]).toEqual(['taken', true]);
       await lease.release();
       expect(await operator.children('/discovery/nodes/00')).toEqual(replaced ? ['08'] : []);

@@ -31,7 +31,7 @@ describe('a lease of the library', () => {
     return lease as ManagedLease & { discovery: Discovery };
   }
 
-  it('registers what it is told to, takes it out and puts it back, and leaves nothing behind', async () => {
+  it('registers what it is asked to, takes it out and puts it back, and leaves nothing behind', async () => {
     const lease = await hold({ payload: { weight: 5 }, required: true });
     const { discovery } = lease;
     // It was required to be there.

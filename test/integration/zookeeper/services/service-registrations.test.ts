@@ -477,7 +477,7 @@ describe('a znode whose making was not answered', () => {
 });
 
 describe('a znode whose number of transaction is not known yet', () => {
-  it('is made anew where somebody was quicker to overwrite it, so that it can be told from others', async () => {
+  it('is made again where another client overwrote it first, so that it can be distinguished from others', async () => {
     const one = registrant(connect);
     afterNextCreate(one, async (path) => {
       await reader.setData(path, 'scribble');

@@ -90,7 +90,7 @@ describe('shared data', () => {
     expect(String((await client.read(`${set.path}/bad`))?.data)).toBe('{"type":"Odd","value":"3"}');
   });
 
-  it('is written under a condition where asked to, also when an entry was made anew', async () => {
+  it('is written under a condition where asked to, also when an entry was made again', async () => {
     const { data } = await open();
     const map = await data.map<string, number>('cas');
     expect(await map.set('k', 1, { ifVersion: 'absent' })).toBe(true);
