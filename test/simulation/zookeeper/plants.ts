@@ -151,7 +151,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
   }),
   plant(
     'version-without-creation',
-    'an entry that was made anew counts as the earlier one, so that a replica keeps that after a lost connection',
+    'an entry that was made again counts as the earlier one, so that a replica keeps that after a lost connection',
     {
       file: 'src/zookeeper/shared-data/entry.js',
       from: '{createdZxid}.',
