@@ -20,8 +20,8 @@ export interface Contestant {
   /** What comes out. */
   readonly gives: string;
   /**
-   * Whose generator it is, as the table of those who are asked for too many calls it; undefined for the
-   * floor.
+   * Whose generator it is, as the table of generators that are asked for too many ids calls it; undefined for
+   * the floor.
    */
   readonly generator: string | undefined;
   /** How many ids one state of it may be asked for in a burst without being held up by its own layout. */
@@ -284,7 +284,7 @@ const nodeUuid: Contestant = {
   },
 };
 
-/** Those that the assertions are about. */
+/** The contestants that the assertions are about. */
 export const baseline = { floor, next, fill } as const;
 
 /** All of them, in the order of the table. */

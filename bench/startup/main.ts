@@ -1,5 +1,5 @@
-// `npm run bench:startup`: what the start of a command costs compared with a bare node, measured in turns in one
-// run. Prints a table, and judges nothing.
+// `npm run bench:startup`: what the start of a command costs compared with a bare node, measured in turns in
+// one run. Prints a table, and judges nothing.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -151,7 +151,7 @@ class Fleet {
     await this.time.sleep((SETTLING + this.#dice.next()) * DURATION_MS);
   }
 
-  /** Those that hold an id, the longest first. */
+  /** The holders of ids, the longest first. */
   #holding(): readonly Holder[] {
     const latest = new Map(this.#holders.map((holder) => [holder.lease.id, holder]));
     return this.#holders.filter((holder) => latest.get(holder.lease.id) === holder);

@@ -42,7 +42,7 @@ function policies(rights: LeaseRights): {
   };
 }
 
-/** What those who hold leases asked of S3, and what those who look on did. */
+/** The requests that holders of leases sent to S3, and the requests of readers. */
 let holding: readonly Ask[];
 let looking: readonly Ask[];
 
@@ -110,7 +110,7 @@ const refused = (asks: readonly Ask[], statements: readonly Statement[]) =>
   asks.filter((ask) => !isAllowed(ask, statements)).map(({ action, resource }) => `${action} ${resource}`);
 
 describe('what nodelease asks of S3', () => {
-  it('is allowed to those who hold leases, to the last request', () => {
+  it('is allowed to holders of leases, to the last request', () => {
     const { role, bucket } = policies('hold');
     expect(new Set(holding.map(({ action }) => action)).size).toBe(4);
     expect(refused(holding, [...role, ...bucket])).toEqual([]);
@@ -124,7 +124,7 @@ describe('what nodelease asks of S3', () => {
     }
   });
 
-  it('is allowed to those who look on as far as they only look, and no writing', () => {
+  it('is allowed to readers as far as they only read, and no writing', () => {
     const { role, bucket } = policies('read');
     expect(looking.length).toBeGreaterThan(5);
     expect(refused(looking, [...role, ...bucket])).toEqual([]);
@@ -132,7 +132,7 @@ describe('what nodelease asks of S3', () => {
     expect(refused(writing, [...role, ...bucket])).toHaveLength(writing.length);
   });
 
-  it('would read as denied what does not exist yet, if listing were allowed for the bare prefix alone', () => {
+  it('would read as denied what does not exist yet, if listing were allowed only for the bare prefix', () => {
     const { role, bucket } = policies('hold');
     const bare = role.map((statement) =>
       statement.Sid === 'ListLeases'

@@ -16,8 +16,8 @@ export interface Tenure {
 /** A broken promise. */
 export type Violation =
   /**
-   * `earlier` acted when `later`, of a higher version, had the id already. Either the tasks' clock readings or
-   * the order of arrival shows it.
+   * `earlier` acted when `later`, of a higher version, had the id already. Either the tasks' clock readings
+   * or the order of arrival shows it.
    */
   | {
       readonly type: 'overlap';

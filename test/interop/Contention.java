@@ -37,11 +37,11 @@ final class Contention {
       String own = witness + "/java-" + i;
       running.add(threads.submit(() -> turns(client, kind, path, own, end)));
     }
-    List<Map<String, Object>> contenders = new ArrayList<>();
-    for (Future<Map<String, Object>> each : running) contenders.add(each.get());
+    List<Map<String, Object>> results = new ArrayList<>();
+    for (Future<Map<String, Object>> each : running) results.add(each.get());
     threads.shutdown();
     for (CuratorFramework client : clients) client.close();
-    return contenders;
+    return results;
   }
 
   private static Map<String, Object> turns(CuratorFramework client, String kind, String path, String witness, long end) throws Exception {

@@ -173,7 +173,7 @@ public class RecipePeer {
 
   /** What was had, null when it was not in time. */
   private Object acquire(String id, Recipes.Recipe recipe, long timeoutMs) throws Exception {
-    // Whoever waits may be asked for the participants: a latch takes part from its start on.
+    // A waiting recipe may be asked for the participants: a latch takes part from its start on.
     recipes.put(id, recipe);
     boolean had = recipe.acquire(timeoutMs);
     if (!had) recipes.remove(id);

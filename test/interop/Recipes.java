@@ -21,7 +21,7 @@ final class Recipes {
 
   /** One contender. All of its calls are made by one thread, which is what Curator's locks belong to. */
   interface Recipe {
-    /** False when it was not had in time. */
+    /** False when it was not acquired in time. */
     boolean acquire(long timeoutMs) throws Exception;
 
     void release() throws Exception;

@@ -177,7 +177,7 @@ never {
 #define VERSION_KEPT(w) (w.version >= (w.claims -> NOW + 1 : NOW))
 #define VERSION_MY_OWN (version[0] != version[1] || version[0] == OLD)
 
-/* Rule 3: a tenure whose deadline has passed is over. Whoever reads that a lease has expired may rely on it. */
+/* Rule 3: a tenure whose deadline has passed is over. A task that reads that a lease has expired may rely on it. */
 #define NEVER_REVIVED(t) (known[t].left > 0)
 
 #ifdef PROOFS

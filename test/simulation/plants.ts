@@ -159,7 +159,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'own-settings',
     breaks:
-      'a contender goes by its own duration and grace, not by those that stand in the lease and the cluster (rule 4)',
+      'a contender goes by its own duration and grace, not by those of the lease and the cluster (rule 4)',
     edits: [
       {
         file: acquirer,

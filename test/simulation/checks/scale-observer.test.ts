@@ -71,7 +71,7 @@ describe('the observer of growing and shrinking', () => {
     expect(reportedSize('{"size":3}')).toEqual({ size: 3, generation: 0 });
   });
 
-  it('has nothing against an id that is taken by one who has not heard that it is given up', () => {
+  it('has nothing against an id that is taken by a task that has not heard that it is given up', () => {
     const { settings, write, outcome } = observed();
     settings(2, 1);
     expect(write(3, held, { size: 4, generation: 0 })).toBe('');

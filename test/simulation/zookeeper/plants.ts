@@ -129,7 +129,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     from: 'sites.map((site) =>',
     to: 'sites.map((_, __, [site]) =>',
   }),
-  plant('item-taken-twice', 'a taker goes by what it read, whoever has removed the item', {
+  plant('item-taken-twice', 'a taker goes by what it read, no matter which taker has removed the item', {
     file: queue,
     from: 'if (!value)\n        return [];',
     to: '',

@@ -75,7 +75,7 @@ export interface Counted {
  * kazoo knows `acquire`, `release` and `contend` only.
  */
 export interface RecipePeer extends LinePeer {
-  /** Null when it was not had in time. */
+  /** Null when it was not acquired in time. */
   acquire(wanted: Wanted): Promise<Acquired | null>;
   release(id: string): Promise<void>;
   /** From the write lock to the read lock. */

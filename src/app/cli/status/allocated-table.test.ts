@@ -20,7 +20,7 @@ function status(nodes: readonly NodeStatus[], groups: readonly number[] = [0]): 
   return { groups, idWidth: 8, nodes };
 }
 
-describe('the table of node ids from ZooKeeper alone', () => {
+describe('the table of node ids that come only from ZooKeeper', () => {
   it('has the columns of leases in a store', () => {
     const cluster = {
       size: 1,

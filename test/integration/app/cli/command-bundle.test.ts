@@ -107,7 +107,7 @@ describe('the bundled command', () => {
     expect(parts.some((part) => part.startsWith('src/core/store/file/'))).toBe(true);
   });
 
-  it('loads with HTTP the metrics of the process, and leaves what answers to a thread of its own', async () => {
+  it('loads with HTTP the metrics of the process, and leaves the answers to a separate thread', async () => {
     const parts = await partsOf(
       await loadedFiles(['run', '--store', `file:${folder}/leases`, '--http', '127.0.0.1:0', '--', 'true']),
     );

@@ -64,7 +64,7 @@ describe('nodelease init on S3', () => {
   });
 });
 
-describe('nodelease on a folder in which something else stands in place of leases', () => {
+describe('nodelease on a folder that contains something else in place of leases', () => {
   it('names them, uses the other ids, does not hang, and restores them above their versions', async () => {
     const store = await newStore('file');
     const folder = store.options[1]?.replace('file:', '') ?? '';

@@ -65,7 +65,7 @@ describe('the guard', () => {
     });
   });
 
-  it('says so when it is ended by somebody else', async () => {
+  it('says so when it is ended by another process', async () => {
     await guarding(async (guard, pid) => {
       process.kill(pid, 'SIGKILL');
       expect(await guard.failed).toBe('it was ended by SIGKILL');

@@ -136,7 +136,7 @@ describe('a run with HTTP', () => {
     expect(task.stderr()).not.toContain(TOKEN);
   });
 
-  it('warns where anybody may ask', async () => {
+  it('warns where any client may ask', async () => {
     const { task } = await held(['--http', '0.0.0.0:0']);
     await task.waitForOutput(
       /any client that reaches http:\/\/0\.0\.0\.0:\d+ can see all leases and metrics/,

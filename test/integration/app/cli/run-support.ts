@@ -36,7 +36,7 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * Resolves, with the milliseconds it took, when none of the processes is at work any more.
+ * Resolves, with the milliseconds it took, when no process of the list is at work any more.
  *
  * @throws Error when some still are after `ms` milliseconds; the default is enough for a loaded machine
  */
@@ -51,7 +51,7 @@ export async function untilDead(pids: readonly number[], ms = 30_000): Promise<n
   }
 }
 
-/** The processes whose parent is `pid`; none of one that is no more. */
+/** The processes whose parent is `pid`; an empty list for a process that no longer exists. */
 export function childrenOf(pid: number): number[] {
   return readChildren(pid)
     .split(' ')

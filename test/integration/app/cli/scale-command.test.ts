@@ -77,7 +77,7 @@ describe('nodelease scale', () => {
         [1, 1],
         [2, 1],
       ]);
-      // None of them made ids, and says so: no task has to wait for what they might have made.
+      // No task has made ids, and each says so: no task has to wait for what they might have made.
       expect((await settings(store)).idFloor).toBeUndefined();
       // Tasks that waited may have left their markers.
       expect((await store.keys()).filter((key) => !key.startsWith('waiting-'))).toHaveLength(301);

@@ -80,7 +80,7 @@ describe('nodelease zk lock', () => {
     expect(await standing()).toEqual([]);
   });
 
-  it("is the holder's alone: others wait for it in their order, by Curator's znodes that name the task", async () => {
+  it("belongs to one holder: others wait for it in their order, by Curator's znodes that name the task", async () => {
     const first = await holder(`lock ${PATH} --task-id one`, 'echo held $LOCK_TOKEN; exec sleep 600');
     const second = zk(`lock ${PATH}`, 'echo "second $LOCK_TOKEN"');
     await untilStanding(2);
@@ -184,7 +184,7 @@ describe('nodelease zk lock', () => {
     await untilStanding(0);
   });
 
-  it('reports once that kazoo contends at its path under names of its own, while it holds', async () => {
+  it('reports once that kazoo contends at its path under its own names, while it holds', async () => {
     const run = await holder(`lock ${PATH}`);
     await observer.create(`${PATH}/0a1b__lock__0000000001`, '', 'ephemeral');
     await run.waitForOutput(/kazoo contends for \/locks\/report under names of its own/);

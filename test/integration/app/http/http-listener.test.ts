@@ -171,7 +171,7 @@ describe('a client that is slow', () => {
     expect(performance.now() - begun).toBeLessThan(9_000);
   });
 
-  it('may have company up to a bound, as long as each asks for something; further ones are closed at once, until somebody leaves', async () => {
+  it('may have company up to a bound, as long as each asks for something; further ones are closed at once, until a client leaves', async () => {
     let asked = 0;
     const hangs = ({ url }: Request) => {
       asked += 1;
@@ -300,7 +300,7 @@ describe('a stream', () => {
     expect((await (await fetch(listener.url)).text()).split('beat')).toHaveLength(25);
   });
 
-  it('is not made any further when its client does not take it, who is let go', async () => {
+  it('is not made any further when its client does not take it, and that client is let go', async () => {
     let made = 0;
     let isCancelled = false;
     const chunk = 'x'.repeat(65_536);

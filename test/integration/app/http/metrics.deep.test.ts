@@ -132,7 +132,7 @@ describe('a process that reports its node id to Prometheus', () => {
     }
   });
 
-  it('is what the dashboard and the alerts ask for: none of their queries names a metric that does not exist', async () => {
+  it('is what the dashboard and the alerts ask for: no query names a metric that does not exist', async () => {
     const types = namesIn(await scrape());
     const rules = await readFile(ALERTS, 'utf8');
     const expressions = [...rules.matchAll(/^ {8}expr: (?:\|\n((?: {10}.*\n)+)|(.*)\n)/gm)].map(

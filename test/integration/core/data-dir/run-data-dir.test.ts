@@ -103,7 +103,7 @@ describe('nodelease run --data-dir', () => {
     });
   });
 
-  it('leaves a NODE_DATA_DIR alone that is none of its business', async () => {
+  it('leaves a NODE_DATA_DIR alone that it does not manage', async () => {
     const own = runCli(['run', '--node-id', '3', '--', 'sh', '-c', 'echo [$NODE_DATA_DIR]'], {
       env: { NODE_DATA_DIR: 'mine' },
     });

@@ -233,7 +233,7 @@ describe('nodelease id', () => {
   });
 });
 
-describe('nodelease id with node ids from ZooKeeper alone', () => {
+describe('nodelease id with node ids that come only from ZooKeeper', () => {
   it('prints other ids in each call, one after the other and at the same time, and leaves no store behind', async () => {
     const cwd = newFolder();
     const zookeeper = `${inject('zookeeper').connect}${uniqueChroot('id')}`;

@@ -115,7 +115,7 @@ describe('the command of `nodelease run`', () => {
     expect(old?.believedUntil).toBeLessThan(stoppedAt);
   });
 
-  it('keeps its id when it is stopped alone, for its supervisor goes on, and runs on under it', async () => {
+  it('keeps its id when only its command is stopped, for its supervisor goes on, and runs on under it', async () => {
     const first = start();
     const { pid, taskId } = await acting(first);
     const second = start();

@@ -30,7 +30,7 @@ function assumedRole(action: string, key: string): string {
   return `<${action}Response><${action}Result><Credentials>${fields.join('')}</Credentials></${action}Result></${action}Response>`;
 }
 
-/** Answers as the services that hand out credentials do; undefined where none of them is asked. */
+/** Answers as the services that hand out credentials do; undefined where no service is asked. */
 function credentials(method: string, url: URL, body: URLSearchParams): string | undefined {
   switch (`${method} ${url.pathname}`) {
     case 'GET /container':

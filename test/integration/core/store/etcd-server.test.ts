@@ -57,7 +57,7 @@ describe('a store on a real etcd', () => {
     expect(await store.read('7.json')).toMatchObject({ body: '{"by":"hand"}', metadata: {} });
   });
 
-  it('lists more objects than one request shows, and none of the stores below it', async () => {
+  it('lists more objects than one request shows, and no object of the stores below it', async () => {
     const url = newEtcdStore({ address });
     const prefix = url.slice(`etcd://${address}/`.length);
     const store = await open(url);

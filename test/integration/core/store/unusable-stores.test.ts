@@ -82,7 +82,7 @@ describe.concurrent('a store that cannot be used ends a task with 69, soon, and 
     );
   });
 
-  it('somebody there who never answers', async () => {
+  it('a server there that never answers', async () => {
     const server = createServer(() => undefined);
     silent = server;
     const port = await new Promise<number>((resolve) =>

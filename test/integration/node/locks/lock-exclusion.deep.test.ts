@@ -136,7 +136,7 @@ describe('acquireLock and electOnStore of the build', () => {
   /** Nothing runs in this thread meanwhile. */
   const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
-  it('keep the lock of a blocked thread by a thread of their own, and lose it without', async () => {
+  it('keep the lock of a blocked thread by a separate thread, and lose it without', async () => {
     const { acquireLock } = await library();
     const options = { store: `file:${folder}/store`, durationMs: 3_000 };
     const kept = await acquireLock('kept', { ...options, keeper: 'worker' });

@@ -299,7 +299,7 @@ describe('a client', () => {
   });
 
   describe('bounds every call', () => {
-    it('that finds no connection: nothing was sent, and what is wrong stands in the error', async () => {
+    it('that finds no connection: nothing was sent, and the error says what is wrong', async () => {
       const port = await freePort();
       const client = open({ connect: `127.0.0.1:${port}`, operationTimeoutMs: 200 });
       await expect

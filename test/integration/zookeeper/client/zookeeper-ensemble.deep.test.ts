@@ -104,7 +104,7 @@ describe('clients of an ensemble', () => {
     expect(connectedTo(all, leader)).toEqual([]);
   });
 
-  it('go on to another server, with the same session, when theirs stands still', async () => {
+  it('go on to another server, with the same session, when theirs hangs', async () => {
     const all = await watchers(uniqueChroot('paused'));
     const leader = await ensemble.leader();
     const follower = ensemble.servers.find(

@@ -139,7 +139,7 @@ describe('a client', () => {
     expect(await client.children('/')).toEqual(['zookeeper']);
   });
 
-  it('notices a server that stands still, and goes on when it does', async () => {
+  it('notices a server that hangs, and goes on when it does', async () => {
     const { client, states } = open();
     await client.whenConnected();
     await pause();
@@ -383,7 +383,7 @@ describe('close()', () => {
     expect(proxy.connections).toBe(0);
   });
 
-  it('takes no longer than a second when the server stands still', async () => {
+  it('takes no longer than a second when the server hangs', async () => {
     const { client } = open();
     await client.whenConnected();
     await pause();

@@ -321,7 +321,7 @@ describe('the largest publish', () => {
 });
 
 describe('overrides for some nodes', () => {
-  it('are a context of their own, with a history of its own', async () => {
+  it('are a separate context, with its own history', async () => {
     const client = await scene.open();
     const canary = publisher(client, { nodes: '0-3' });
     await publisher(client).publish(keys({ a: '1' }));

@@ -32,7 +32,7 @@ afterEach(async () => {
 afterAll(stopJavaPeers);
 
 /**
- * The Spring application, once it has these properties: those that it reads at its start, for the first test.
+ * The Spring application, once it has these properties; the first test has those that it reads at its start.
  */
 async function springWith(properties: Readonly<Record<string, string>>): Promise<SpringConfigPeer> {
   peer ??= await startSpringConfigPeer(connect, NAME.app, NAME.profile);

@@ -56,7 +56,7 @@ async function add(group: string, index: string, data: string): Promise<void> {
 }
 
 describe('a watcher of the nodes', () => {
-  it('sees who stands in the tree already, with all that they say of themselves', async () => {
+  it('sees the nodes that are in the tree already, with all that they say of themselves', async () => {
     await add('00', '08', json(0, 3, { address: '10.0.0.7' }));
     await add('01', '2C', json(0x12c - 8, 1));
     const { watcher, reports } = watch();

@@ -102,7 +102,7 @@ describe('a task with discovery', () => {
     expect([...(await scene.reader.all()).keys()]).toEqual([]);
   });
 
-  it('starts and works without ZooKeeper, says that discovery is degraded, stands in the tree on its return, and again after a silence that outlasts its session', async () => {
+  it('starts and works without ZooKeeper, says that discovery is degraded, is in the tree on its return, and again after a silence that outlasts its session', async () => {
     const { connect, reader, start } = scene;
     const { proxy, through } = await throughProxy(connect);
     proxy.cut();
@@ -125,7 +125,7 @@ describe('a task with discovery', () => {
     expect(task.log().filter(({ msg }) => /is lost/.test(msg))).toEqual([]);
   });
 
-  it('with a fixed node id stands in the tree like with a leased one, ready at once', async () => {
+  it('with a fixed node id is in the tree like with a leased one, ready at once', async () => {
     const { connect, reader } = scene;
     const zookeeper = ['--zookeeper', connect, '--zookeeper-session-timeout', LONGEST_SESSION];
     const task = runCli(['run', '--node-id', '5', ...zookeeper, '--task-id', 'fixed', '--', 'sleep', '300']);
@@ -137,7 +137,7 @@ describe('a task with discovery', () => {
   });
 });
 
-describe('a task with a node id from ZooKeeper alone', () => {
+describe('a task with a node id that comes only from ZooKeeper', () => {
   beforeEach(async () => {
     scene = await runScene();
   });

@@ -46,7 +46,7 @@ afterEach(async () => {
   removeFolders();
 });
 
-describe('a node id from ZooKeeper alone', () => {
+describe('a node id that comes only from ZooKeeper', () => {
   function allocate(through: string, sessionMs: number, script: string): TestProcess {
     const options = [
       '--zookeeper',

@@ -156,7 +156,7 @@ describe('nodelease status --provider zookeeper', () => {
 });
 
 describe('nodelease doctor --provider zookeeper', () => {
-  it('examines ZooKeeper alone, and opens no store', async () => {
+  it('examines only ZooKeeper, and opens no store', async () => {
     const { code, stdout, stderr } = await run('doctor');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`^ZooKeeper at ${connect}\n {2}ok {5}server `));

@@ -58,7 +58,7 @@ const lossOf = (lease: Lease) =>
   });
 
 describe('the ids', () => {
-  it('are given in ascending order from cluster node id 8 on, and say in the tree who has them', async () => {
+  it('are given in ascending order from cluster node id 8 on, and the tree says which tasks hold them', async () => {
     const chroot = uniqueChroot('ids');
     const events: LeaseEvent[] = [];
     const onEvent = (event: LeaseEvent) => events.push(event);
@@ -259,7 +259,7 @@ describe('a held id is lost', () => {
     expect(await client.children('/discovery/nodes/00')).toEqual(['08']);
   });
 
-  it('at once when somebody deletes its znode, and also when he puts another one there', async () => {
+  it('at once when another client deletes its znode, and also when that client creates another one there', async () => {
     const chroot = uniqueChroot('deleted');
     const operator = open(chroot);
     for (const replaced of [false, true]) {
@@ -343,7 +343,7 @@ describe('a held id is lost', () => {
 });
 
 describe('on an ensemble of three', () => {
-  it('an id is kept when the leader is killed, and lost in time on a follower whose ensemble stands still though it still answers reads', async () => {
+  it('an id is kept when the leader is killed, and lost in time on a follower whose ensemble hangs though it still answers reads', async () => {
     const ensemble = await startEnsemble(3);
     atEnd(() => ensemble.stop());
     const chroot = uniqueChroot('ensemble');
@@ -373,7 +373,7 @@ describe('on an ensemble of three', () => {
     expect(loss.deadline).toBeLessThan(pausedAt + sessionMs / 2 + 100);
   });
 
-  it('an id is kept when the server stands still that its session is connected to, with the defaults of a session', async () => {
+  it('an id is kept when the server hangs that its session is connected to, with the defaults of a session', async () => {
     const ensemble = await startEnsemble(3);
     atEnd(() => ensemble.stop());
     const chroot = uniqueChroot('standing-still');

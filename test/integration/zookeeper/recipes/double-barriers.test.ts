@@ -57,7 +57,7 @@ describe('a double barrier', () => {
     await expect.poll(() => children(client)).toEqual([]);
   });
 
-  it('is not opened to one member alone by a `ready` that a crash left behind', async () => {
+  it('is not opened to a single member by a `ready` that a crash left behind', async () => {
     const client = await scene.open();
     await client.createWithParents(`${PATH}/ready`, '', 'persistent');
     const [first, second] = group(client, 2) as [DoubleBarrier, DoubleBarrier];

@@ -96,7 +96,7 @@ describe('a lock', () => {
     expect((await client.read('/work'))?.data.toString()).toBe('1');
   });
 
-  it('is lost with its session, and one that waits stands again in the next session', async () => {
+  it('is lost with its session, and a waiting task rejoins the queue in the next session', async () => {
     const [holder, other] = [await scene.open(), await scene.open()];
     const held = await lock(holder, PATH).acquire();
     const waiting = lock(other, PATH).acquire();

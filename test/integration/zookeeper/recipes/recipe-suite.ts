@@ -81,7 +81,7 @@ export function excludeEachOther({ first, second, kinds }: Pair): void {
         await Promise.all([holder.stop(), other.stop()]);
       });
 
-      test('is kept from it, and whoever gives up leaves nothing behind', async () => {
+      test('is kept from it, and a contender that gives up leaves nothing behind', async () => {
         await holder.acquire(held('a'));
         expect(await other.acquire(wanted('b', IN_VAIN_MS))).toBeNull();
         await untilContenders(path, 1);

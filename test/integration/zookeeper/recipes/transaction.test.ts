@@ -59,7 +59,7 @@ describe('a transaction', () => {
     expect([asked, applied]).toEqual([Array(3).fill('ship it'), Array(3).fill('commit')]);
     await expect.poll(() => client.children(PATH)).toHaveLength(2);
     expect((await client.read(`${PATH}/decision`))?.data.toString()).toBe('commit');
-    // It stays so for whoever asks again.
+    // It stays so for any client that asks again.
     expect(await tx.coordinate({ sites: [...SITES].reverse(), data: Buffer.from('ship it') })).toBe('commit');
     expect(await join(other, 'mail', no)).toBe('commit');
     await tx.forget();
@@ -257,7 +257,7 @@ describe('a transaction', () => {
     expect(stalled).toEqual(['multi', 'create']);
   });
 
-  it('ends for all in the same way, whoever is killed when, in 8 rounds', async () => {
+  it('ends for all in the same way, no matter which process is killed when, in 8 rounds', async () => {
     for (let round = 0; round < 8; round += 1) {
       const path = `/rounds/${round}`;
       const outcomes: TransactionOutcome[] = [];
@@ -303,7 +303,7 @@ describe('a transaction', () => {
 });
 
 describe('bad input of a transaction', () => {
-  it('is named: no sites, one named twice, a name with a slash, no time-out, another transaction at the path, and a site that is none of it', async () => {
+  it('is named: no sites, one named twice, a name with a slash, no time-out, another transaction at the path, and a site that is not one of its sites', async () => {
     const client = await scene.open();
     const tx = transaction(client, PATH);
     const refused = async (made: Promise<unknown>, error: Error) => expect(made).rejects.toThrow(error);

@@ -84,7 +84,7 @@ describe('nodelease discovery ls', () => {
     ]);
   });
 
-  it('shows only what stands below a path', async () => {
+  it('shows only what is below a path', async () => {
     await announceThree();
     expect((await list('/discovery/nodes/01')).answer).toMatch(
       /^NODE ID .*\n +248 .*\n\n1 node, 0 services, 0 endpoints at \/discovery\/nodes\/01 of/,

@@ -123,7 +123,7 @@ describe('a lease of the library', () => {
     expect(await discovery.withdrawService(600_000)).toBe(true);
   });
 
-  it('is out of everything when its node id from ZooKeeper alone is taken away, though its session goes on until the work has ended', async () => {
+  it('is out of everything when its node id, which comes only from ZooKeeper, is taken away, though its session goes on until the work has ended', async () => {
     const zookeeper = {
       connect: scene.connect,
       service: 'orders',

@@ -126,7 +126,7 @@ describe('a command that nodelease runs', () => {
     expect((await resolve('orders')).answer).toBe('https://10.0.0.7/shop\n');
   });
 
-  it('is registered with a fixed node id, and with one from ZooKeeper alone', async () => {
+  it('is registered with a fixed node id, and with one that comes only from ZooKeeper', async () => {
     const typed = ['--service', 'orders', '--port', '80', '--payload-type', 'map'];
     const common = ['--zookeeper', scene.connect, ...typed, ...LONG_SESSION];
     const command = ['--', 'sh', '-c', 'echo up; exec sleep 300'];

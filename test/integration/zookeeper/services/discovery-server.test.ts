@@ -178,7 +178,7 @@ describe('a discovery server', () => {
     expect((await tree.read('/services/orders/one'))?.stat.owner).toBeUndefined();
   });
 
-  it('writes an instance again in place of what stands there, with the time of now where none is said', async () => {
+  it('writes an instance again in place of the current content, with the current time where none is given', async () => {
     const server = await start();
     const { registrationTimeUTC, ...rest } = ONE;
     const before = Date.now();

@@ -11,7 +11,7 @@ import { TreeReader } from '../../../support/tree-reader.js';
 import { LONGEST_SESSION, uniqueChroot } from '../../../support/zookeeper.js';
 
 const WORKER = fileURLToPath(new URL('../../../fixtures/programs/worker.mjs', import.meta.url));
-// Long enough for a machine on which a write may take seconds: none of them is to be lost by chance.
+// Long enough for a machine on which a write may take seconds: no session is to be lost by chance.
 const LEASE = ['--nodes', '3', '--duration', '30s', '--log-level', 'debug'];
 
 /** Where node id 0 is announced, and as what. */

@@ -87,7 +87,7 @@ describe('a query', () => {
     for (const [id, data] of garbage) await put(`/services/orders/${id}`, data);
     await put('/services/orders/secret', 'none of your business');
     await restrict(connect, '/services/orders/secret', ['delete', 'admin']);
-    // Children of an instance are none of the service's.
+    // Children of an instance are not instances of the service.
     await put('/services/orders/array/below', '{}');
     for (let round = 0; round < 3; round += 1) {
       expect(await services.instances('orders')).toEqual([readable]);

@@ -302,7 +302,7 @@ describe('an instance that is registered', () => {
     await until(async () => (await at()) !== undefined);
   });
 
-  it('stands in every new session, once, whatever its type', async () => {
+  it('exists in every new session, once, whatever its type', async () => {
     const one = registrant(connect);
     const instances = (['DYNAMIC', 'DYNAMIC_SEQUENTIAL', 'STATIC'] as const).map((serviceType) =>
       orders({ serviceType, id: serviceType }),
@@ -328,7 +328,7 @@ describe('an instance that is registered', () => {
     expect(await reader.children('/services/orders')).toEqual([]);
   });
 
-  it('replaces what stands there at that moment, of whatever mode and session, and no reader ever sees the place empty', async () => {
+  it('replaces the content of that moment, of whatever mode and session, and no reader ever sees the place empty', async () => {
     // Slow enough for whatever is not done at once to be seen.
     const { proxy, through } = await throughProxy(connect);
     proxy.delay(30);

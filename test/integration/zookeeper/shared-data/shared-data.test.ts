@@ -29,7 +29,7 @@ async function open(paths?: PathStrategy) {
 }
 
 describe('shared data', () => {
-  it('stands in the znodes of the specification, to the byte', async () => {
+  it('is stored in the znodes of the specification, to the byte', async () => {
     const { client, data } = await open();
     const states = await data.map('states', { scope: 'us' });
     await states.set('Virginia', 10);

@@ -19,7 +19,7 @@ const CALL_MS = 5_000;
 export class CounterScenario implements Scenario {
   readonly containers = [];
   #added = 0;
-  /** The bits that stand there for certain, and those that may. */
+  /** The bits that are set for certain, and the bits that may be. */
   #certain = 0n;
   #possible = 0n;
   readonly #turns = new Map<number, number>();
