@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { leaseText, servicesIn } from '../../../../src/app/console/services/services-model.js';
+import { startNodeServer } from '../../../../src/app/http/node-server.js';
 import {
   type DiscoveryServer,
   type DiscoveryServerOptions,
   startDiscoveryServer,
 } from '../../../../src/app/services/curator/discovery-server.js';
-import { startNodeServer } from '../../../../src/app/http/node-server.js';
 import { servicesPage } from '../../../../src/app/services/services-api.js';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import type { ServiceEntry } from '../../../../src/node/wire/entries-wire.js';
