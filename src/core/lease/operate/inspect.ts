@@ -2,7 +2,6 @@ import { checkArguments } from '../../base/arguments.js';
 import { concurrently, REQUESTS_AT_ONCE } from '../../base/concurrently.js';
 import { explain } from '../../base/errors.js';
 import type { Interval, StoredObject } from '../../store/lease-store.js';
-import type { CamundaNode } from '../model/camunda-codec.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import type { NodeIdState } from '../model/lease-state.js';
@@ -47,8 +46,6 @@ export interface NodeStatus {
   /** The tenures before. */
   readonly history?: TenureHistory | undefined;
   readonly problem: string | undefined;
-  /** Only of a lease object of Camunda 8 that can be read. */
-  readonly camunda?: CamundaNode | undefined;
 }
 
 /** A cluster and all of its node ids, in ascending order. */

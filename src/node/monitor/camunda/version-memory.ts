@@ -1,5 +1,5 @@
-import type { NodeStatus } from '../../core/lease/operate/inspect.js';
-import type { LeaseChange } from './lease-changes.js';
+import type { NodeStatus } from '../../../core/lease/operate/inspect.js';
+import type { LeaseChange } from '../lease-changes.js';
 
 /**
  * Remembers the last version of each node id of Camunda, whose versions can repeat: two tasks have then
