@@ -7,13 +7,21 @@ import { examineCamunda, restoredText } from './camunda-checkup.js';
 
 /** What `status` and `doctor` show of a cluster of Camunda 8. */
 export const camundaView = {
+  /** What the summary line begins with. */
   title: 'Camunda 8: ',
-  settings({ durationMs, bootstrapped }: ClusterConfig): readonly string[] {
+  /** What it ends with, the longest first: the first one that fits is shown. */
+  settings({ durationMs, bootstrapped }: ClusterConfig) {
     const lasting = durationMs > 0 ? `; leases of about ${formatSetting(durationMs)}` : '';
     const marker = bootstrapped ? '' : `; ${CAMUNDA_MARKER} is missing`;
     return [lasting + marker, marker];
   },
-  columns: [[['AS WRITTEN', 'right'], claimText]] as const,
+  /** When a lease expires as its holder has written it, by its own clock; UTC. */
+  column: [
+    ['AS WRITTEN', 'right'],
+    ({ timestamp }: NodeStatus) =>
+      timestamp === undefined ? '' : `${new Date(timestamp).toISOString().slice(-13, -5)}Z`,
+  ] as const,
+  /** The lines below the summary. */
   lines: ({ restores }: ForeignReport) =>
     restores.map((restore) => {
       const text = `restore ${restore.restoreId}: ${restoredText(restore)}`;
@@ -21,8 +29,3 @@ export const camundaView = {
     }),
   examine: examineCamunda,
 };
-
-/** When a lease expires as its holder has written it, by its own clock; UTC. */
-function claimText({ timestamp }: NodeStatus): string {
-  return timestamp === undefined ? '' : `${new Date(timestamp).toISOString().slice(-13, -5)}Z`;
-}

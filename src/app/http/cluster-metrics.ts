@@ -1,6 +1,5 @@
 import { Gauge, Registry } from 'prom-client';
 import type { ClusterView } from '../../node/monitor/cluster-view.js';
-import { FOREIGN_GAUGES } from '../../node/monitor/foreign-formats.js';
 import type { NodeReport } from '../../node/wire/status-report.js';
 import type { MetricsText } from './node-app.js';
 
@@ -43,10 +42,11 @@ export class ClusterMetrics implements MetricsText {
     'From when on the history of a node id has every tenure, in seconds since the Unix epoch by the store’s time: 0 where none was forgotten. Absent where nothing is known.',
     'node_id',
   );
-  readonly #foreign = FOREIGN_GAUGES.map(({ name, help, read }) => ({
-    gauge: this.#gauge(name, help, 'node_id'),
-    read,
-  }));
+  readonly #offset = this.#gauge(
+    'nodelease_cluster_holder_clock_offset_seconds',
+    'How far the clock of a holder seems to be ahead of the other holders’. Of Camunda’s clusters only.',
+    'node_id',
+  );
   readonly #up = this.#gauge(
     'nodelease_cluster_up',
     'Whether the last scan of the cluster has succeeded: 1 or 0.',
@@ -69,20 +69,15 @@ export class ClusterMetrics implements MetricsText {
     this.#up.set(store.state === 'ok' ? 1 : 0);
     for (const state of STATES)
       this.#nodeIds.set({ state }, nodes.filter((node) => node.state === state).length);
-    for (const gauge of [this.#version, this.#remaining, this.#knownSince]) gauge.reset();
-    for (const { gauge } of this.#foreign) gauge.reset();
+    for (const gauge of [this.#version, this.#remaining, this.#knownSince, this.#offset]) gauge.reset();
     const single = nodes.length > MAX_SERIES ? [] : nodes;
     for (const { id, knownSince } of view.tenures(new Set(single.map((node) => node.id))))
       if (knownSince !== null) this.#knownSince.set({ node_id: String(id) }, knownSince / 1_000);
-    for (const node of single) {
-      const { id, version, expiresInMs } = node;
+    for (const { id, version, expiresInMs, camunda } of single) {
       const labels = { node_id: String(id) };
       this.#version.set(labels, version);
       if (expiresInMs !== null) this.#remaining.set(labels, expiresInMs / 1_000);
-      for (const { gauge, read } of this.#foreign) {
-        const value = read(node);
-        if (value !== undefined) gauge.set(labels, value);
-      }
+      if (camunda && camunda.clockOffsetMs !== null) this.#offset.set(labels, camunda.clockOffsetMs / 1_000);
     }
     return this.#registry.metrics();
   }

@@ -3,7 +3,7 @@ import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js'
 import { CLUSTER_KEY, type ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { findForeign, markedCluster } from '../../core/lease/model/foreign-cluster.js';
 import { nativeCodec } from '../../core/lease/model/lease-codec.js';
-import { leaseKey, mayExceed, revived } from '../../core/lease/model/lease-state.js';
+import { leaseKey, mayExceed } from '../../core/lease/model/lease-state.js';
 import {
   type LeaseReading,
   nodeStatus,
@@ -14,7 +14,7 @@ import { readCluster } from '../../core/lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { Interval, ListedObject } from '../../core/store/lease-store.js';
 import type { ForeignReport, ReportHead } from '../wire/status-report.js';
-import { FOREIGN_READERS } from './foreign-formats.js';
+import { foreignReaders } from './foreign-formats.js';
 import type { ForeignReader, FormatReader } from './format-reader.js';
 import type { LeaseChange } from './lease-changes.js';
 import { type ListedCluster, listedCluster, type ScannedNode } from './listed-cluster.js';
@@ -35,8 +35,8 @@ export interface ClusterScan {
   readonly draining?: readonly ScannedNode[];
   /** What a cluster in a foreign format has in addition; undefined for one of nodelease. */
   readonly foreign?: ForeignReport | undefined;
-  /** What went wrong in it since the last call, other than changes of leases. */
-  readonly foreignChanges?: (() => readonly LeaseChange[]) | undefined;
+  /** What went wrong in it since the last call, other than changes of leases; nothing in one of nodelease. */
+  readonly foreignChanges?: () => readonly LeaseChange[];
   /** The fields of `nodelease status --json` other than the nodes and discovery. */
   readonly head: Partial<ReportHead>;
   /** How long the request that measures the latency took, in milliseconds. */
@@ -63,13 +63,6 @@ interface ReadLease {
 
 const ABSENT: ReadLease = { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: 0 };
 
-/** How the leases are scanned. */
-interface LeaseScan {
-  readonly foreign: ForeignReader | undefined;
-  readonly choose: (listed: ListedCluster) => readonly number[];
-  readonly signal: AbortSignal | undefined;
-}
-
 /** The rows of leases in a LIST, by their ids, and the time of the LIST on the monotonic clock. */
 type ListedRows = Pick<ListedCluster, 'rows'> & { readonly at: number };
 
@@ -87,11 +80,10 @@ export class ClusterReader {
   readonly #known = new Map<number, ReadLease>();
   #listing: ListedRows = { rows: new Map(), at: 0 };
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
-  readonly #native: FormatReader = nativeReader();
-  /** Of the last foreign cluster. */
-  #foreign: ForeignReader | undefined;
+  readonly #native = nativeReader();
+  readonly #foreign = foreignReaders();
   /** Of the last cluster. */
-  #format = this.#native;
+  #format: FormatReader & Partial<ForeignReader> = this.#native;
 
   /**
    * @param onProgress called for each lease object that was read, with the number of reads in this scan; must
@@ -121,27 +113,31 @@ export class ClusterReader {
     });
     const at = clock.monotonic();
     const own = await this.#readCluster(objects, signal);
-    const foreign = own === undefined ? await this.#findForeign(objects, signal) : undefined;
+    const found = own ? undefined : await findForeign(session, objects, { signal });
+    const foreign = found && this.#foreign[found.format.name];
     const config = own ?? foreign?.configOf(objects);
-    if (config === undefined) this.#known.clear();
-    else this.#format = foreign ?? this.#native;
-    const found = config
-      ? await this.#scanLeases(listedCluster(objects, config, this.#format.tombstoneMaxBytes), at, {
-          foreign,
+    if (config) this.#format = foreign ?? this.#native;
+    else this.#known.clear();
+    const scanned = config
+      ? await this.#scanLeases(
+          listedCluster(objects, config, this.#format.tombstoneMaxBytes),
+          at,
           choose,
           signal,
-        })
+        )
       : { nodes: [], head: { store: session.store.url } };
-    return { ...found, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
+    return { ...scanned, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
   }
 
   /** @param at the time of the LIST on the monotonic clock */
   async #scanLeases(
     listed: ListedCluster,
     at: number,
-    { foreign, choose, signal }: LeaseScan,
+    choose: (listed: ListedCluster) => readonly number[],
+    signal: AbortSignal | undefined,
   ): Promise<Omit<ClusterScan, 'latencyMs' | 'clockOffsetMs'>> {
-    const report = await foreign?.report(this.session, signal);
+    const format = this.#format;
+    const foreign = await format.report?.(this.session, signal);
     const ids = choose(listed);
     const beyond = listed.draining.slice(0, MAX_DRAINING);
     const wanted = new Set([...ids, ...beyond]);
@@ -156,7 +152,7 @@ export class ClusterReader {
 
     const justRead = new Set(toRead);
     const now = this.clock.monotonic();
-    const cluster = foreign?.refined(listed.cluster, this.#known.values()) ?? listed.cluster;
+    const cluster = format.refined?.(listed.cluster, this.#known.values()) ?? listed.cluster;
     const statusOf = (id: number) => this.#status(id, justRead.has(id), cluster, now);
     const nodes = ids.map(statusOf);
     const draining = beyond.map(statusOf).filter(({ state }) => state === 'held');
@@ -164,9 +160,9 @@ export class ClusterReader {
       nodes,
       hints: { ...listed, cluster },
       draining,
-      foreign: report,
-      foreignChanges: foreign && (() => foreign.changes(nodes)),
-      head: reportHead(this.session.store.url, { cluster, draining, foreign: report }),
+      foreign,
+      foreignChanges: () => format.changes?.(nodes) ?? [],
+      head: reportHead(this.session.store.url, { cluster, draining, foreign }),
     };
   }
 
@@ -191,18 +187,6 @@ export class ClusterReader {
         for (const [id, { reading }] of this.#known) if (reading.kind === 'absent') this.#known.delete(id);
     }
     return this.#cluster?.config;
-  }
-
-  /** The reader of another program's cluster; undefined without one. */
-  async #findForeign(
-    objects: readonly ListedObject[],
-    signal: AbortSignal | undefined,
-  ): Promise<ForeignReader | undefined> {
-    const found = await findForeign(this.session, objects, { signal });
-    if (found === undefined) return undefined;
-    const { name } = found.format;
-    if (this.#foreign?.name !== name) this.#foreign = FOREIGN_READERS[name]();
-    return this.#foreign;
   }
 
   #isKnownHeld(id: number): boolean {
@@ -258,17 +242,14 @@ export class ClusterReader {
   }
 
   #status(id: number, isJustRead: boolean, cluster: ClusterConfig, now: number): ScannedNode {
-    const { graceMs, generation } = cluster;
     const { reading, age, readAt } = this.#known.get(id) ?? ABSENT;
     const row = this.#listing.rows.get(id);
     // An object that was read is newer than the LIST.
     const grown =
       isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
-    const judged =
-      reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, generation) } : reading;
     const bootstrapped = cluster.bootstrapped || this.#format.hasGaps;
-    const status = nodeStatus(id, judged, grown, { graceMs, bootstrapped });
-    const foreign = this.#format.nodeOf?.(id, reading, cluster);
+    const status = nodeStatus(id, reading, grown, { ...cluster, bootstrapped });
+    const foreign = this.#format.nodeOf?.(id, reading);
     return foreign ? { ...status, foreign } : status;
   }
 }

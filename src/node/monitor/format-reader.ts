@@ -1,5 +1,4 @@
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
-import type { ForeignFormat } from '../../core/lease/model/foreign-format.js';
 import type { LeaseReading, NodeStatus } from '../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { ListedObject, StoredObject } from '../../core/store/lease-store.js';
@@ -19,8 +18,6 @@ export interface FormatReader {
   readingOf(object: StoredObject | undefined): LeaseReading;
   /** Whether an object may have been written again although its etag is the same. */
   mayRepeatEtag(row: ListedObject | undefined): boolean;
-  /** What the report on a node id has in addition; undefined if there is nothing. */
-  nodeOf?(id: number, reading: LeaseReading, config: ClusterConfig): ForeignNode | undefined;
 }
 
 /**
@@ -28,13 +25,14 @@ export interface FormatReader {
  * contain, and the previous scans.
  */
 export interface ForeignReader extends FormatReader {
-  readonly name: ForeignFormat['name'];
   /** The settings with which the leases are shown like those of nodelease, by the complete listing. */
   configOf(objects: readonly ListedObject[]): ClusterConfig;
   /** What the report on the cluster has in addition. @throws {StoreError} */
   report(session: StoreSession, signal?: AbortSignal): Promise<ForeignReport>;
   /** The settings, with what the lease objects say of them. */
   refined(config: ClusterConfig, known: Iterable<{ readonly reading: LeaseReading }>): ClusterConfig;
+  /** What the report on a node id has in addition; undefined if the object cannot be read. */
+  nodeOf(id: number, reading: LeaseReading): ForeignNode | undefined;
   /** What went wrong since the last call, other than changes of leases. */
   changes(nodes: readonly NodeStatus[]): readonly LeaseChange[];
 }

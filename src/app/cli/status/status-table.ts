@@ -51,8 +51,7 @@ interface NodeTable {
   readonly nodes: readonly ScannedNode[];
   /** What keeps a node id from being used. */
   readonly problemOf: (node: ScannedNode) => string | undefined;
-  /** The columns of a foreign format. */
-  readonly foreign?: FormatView['columns'] | undefined;
+  readonly view?: FormatView | undefined;
   /** The bits that a node id is to take in unique ids. */
   readonly idWidth: number;
   /** The line on the part of a large cluster that is shown; undefined where all was read. */
@@ -78,7 +77,7 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
     {
       nodes,
       problemOf: (node) => problemOf(node, cluster) ?? warningOf(node.foreign),
-      foreign: view?.columns,
+      view,
       idWidth: cluster.idWidth,
       pageLine: page
         ? (shown) => `… ${shown} of ${cluster.size} node ids (${more}, --all all of them)`
@@ -123,7 +122,7 @@ export function allocatedTable(
 }
 
 function nodeTable(
-  { nodes, problemOf: problem, foreign = [], idWidth, pageLine, foot }: NodeTable,
+  { nodes, problemOf: problem, view, idWidth, pageLine, foot }: NodeTable,
   options: StatusTableOptions,
 ): string[] {
   const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
@@ -147,7 +146,7 @@ function nodeTable(
   ];
   if (nodes.some(({ sticky }) => sticky !== undefined))
     columns.push(['STICKY', ({ sticky = '' }) => sticky.slice(0, MARK_SHOWN)]);
-  if (nodes.some((node) => node.foreign !== undefined)) columns.push(...foreign);
+  if (view && nodes.some(({ foreign }) => foreign !== undefined)) columns.push(view.column);
   if (discovery !== undefined) {
     const announced = new Map(discovery.nodes.map((node) => [node.id, node]));
     columns.push(['DISCOVERY', ({ id }) => discoveryCell(announced.get(id))]);

@@ -1,8 +1,8 @@
 import { StoreUnusableError } from '../../base/errors.js';
-import type { ListedObject, StoredObject } from '../../store/lease-store.js';
+import type { ListedObject } from '../../store/lease-store.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 import { FOREIGN_FORMATS, type ForeignFormat, foreignFormatOf } from './foreign-format.js';
-import { LeaseUnreadableError, parseObject } from './lease-codec.js';
+import { parseObject } from './lease-codec.js';
 import { leaseKey, nodeIdOf } from './lease-state.js';
 
 /** Maximum number of lease objects that are read without a marker: a cluster has one format. */
@@ -46,7 +46,7 @@ export async function findForeign(
   const bySize = [...objects].sort((a, b) => Number(b.size > 0) - Number(a.size > 0));
   for (const id of nodeIdsIn(bySize).slice(0, SAMPLE)) {
     const object = await session.read(leaseKey(id), call);
-    const format = object && formatOf(object);
+    const format = object && foreignFormatOf(object.metadata, fieldsOf(object.body));
     if (format !== undefined) return { format, found: `${leaseKey(id)} is ${format.lease}` };
   }
   return undefined;
@@ -92,12 +92,11 @@ export function foreignError(url: string, found: string): StoreUnusableError {
 const marked = ({ cluster, marker }: ForeignFormat, size = '') =>
   `this is ${cluster}${size} (it has the object ${marker})`;
 
-function formatOf({ body, metadata }: StoredObject): ForeignFormat | undefined {
+function fieldsOf(body: string): Record<string, unknown> {
   try {
-    return foreignFormatOf(metadata) ?? foreignFormatOf(metadata, parseObject(body));
-  } catch (error) {
-    if (error instanceof LeaseUnreadableError) return undefined;
-    throw error;
+    return parseObject(body);
+  } catch {
+    return {};
   }
 }
 

@@ -81,10 +81,7 @@ export async function inspectNode(
   knowledge?: SharedKnowledge,
 ): Promise<NodeStatus> {
   const object = await session.read(leaseKey(id));
-  const reading = readingOf(object, knowledge);
-  const judged =
-    reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
-  return nodeStatus(id, judged, object?.age, cluster);
+  return nodeStatus(id, readingOf(object, knowledge), object?.age, cluster);
 }
 
 /**
@@ -141,7 +138,6 @@ export function readingOf(
 /**
  * The status of a node id from an earlier reading and the current age of its lease object.
  *
- * @param reading of an id that the cluster has, as `revived` judges it
  * @param age undefined without an object
  * @param cluster `bootstrapped`: whether there must be one
  */
@@ -149,7 +145,7 @@ export function nodeStatus(
   id: number,
   reading: LeaseReading,
   age: Interval | undefined,
-  { graceMs, bootstrapped }: Pick<ClusterConfig, 'graceMs' | 'bootstrapped'>,
+  { graceMs, bootstrapped, generation }: Pick<ClusterConfig, 'graceMs' | 'bootstrapped' | 'generation'>,
 ): NodeStatus {
   const nothing = {
     taskId: undefined,
@@ -163,7 +159,7 @@ export function nodeStatus(
   if (reading.kind === 'absent' || age === undefined)
     return { ...none, state: bootstrapped ? 'absent' : 'vacant' };
   if (reading.kind === 'unreadable') return { ...none, state: 'unreadable', age, problem: reading.problem };
-  const { lease } = reading;
+  const lease = revived(reading.lease, generation);
   const facts = {
     ...none,
     age,

@@ -6,15 +6,13 @@ import {
   decodeCamundaRestore,
 } from '../../../core/lease/camunda/camunda-codec.js';
 import { CAMUNDA_MARKER } from '../../../core/lease/camunda/camunda-format.js';
-import type { ClusterConfig } from '../../../core/lease/model/cluster-config.js';
-import { nodeIdOf } from '../../../core/lease/model/lease-state.js';
-import type { LeaseReading, NodeStatus } from '../../../core/lease/operate/inspect.js';
+import { type LeaseState, nodeIdOf } from '../../../core/lease/model/lease-state.js';
+import type { LeaseReading } from '../../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import type { ListedObject, StoredObject } from '../../../core/store/lease-store.js';
-import type { ForeignNode, ForeignReport, RestoreReport } from '../../wire/status-report.js';
+import type { StoredObject } from '../../../core/store/lease-store.js';
+import type { ForeignNode, RestoreReport } from '../../wire/status-report.js';
 import type { ForeignReader } from '../format-reader.js';
-import type { LeaseChange } from '../lease-changes.js';
-import { VersionMemory } from './version-memory.js';
+import { versionMemory } from './version-memory.js';
 
 /** The facts of a lease object of Camunda 8 in addition to its lease. */
 interface CamundaFacts extends Omit<CamundaLease, 'lease'> {
@@ -35,89 +33,84 @@ const RESTORES = 'restore/';
 const MAX_RESTORES = 20;
 
 /** Reads a cluster of Camunda 8. */
-export class CamundaReader implements ForeignReader {
-  readonly name = 'camunda';
-  readonly tombstoneMaxBytes = 0;
-  readonly hasGaps = true;
-  readonly #facts = new WeakMap<LeaseReading, CamundaFacts>();
-  readonly #versions = new VersionMemory();
+export function camundaReader(): ForeignReader {
+  const factsOf = new WeakMap<LeaseReading, CamundaFacts>();
   /** The duration of most holders; 0 while it is unknown. */
-  #durationMs = 0;
+  let durationMs = 0;
+  return {
+    tombstoneMaxBytes: 0,
+    hasGaps: true,
 
-  /** There is no grace, and there are no unique ids. A LIST does not show which of the leases have expired. */
-  configOf(objects: readonly ListedObject[]): ClusterConfig {
-    const size = 1 + objects.reduce((highest, { key }) => Math.max(highest, nodeIdOf(key) ?? -1), -1);
-    const bootstrapped = objects.some(({ key }) => key === CAMUNDA_MARKER);
-    return {
-      size,
-      durationMs: Number.POSITIVE_INFINITY,
-      graceMs: 0,
-      idWidth: 0,
-      idFloor: 0,
-      bootstrapped,
-      generation: 0,
-      peak: size,
-      proven: true,
-    };
-  }
+    // All empty objects have one etag, whatever their metadata say.
+    mayRepeatEtag: (row) => row?.size === 0,
 
-  async report(session: StoreSession, signal?: AbortSignal): Promise<ForeignReport> {
-    return { format: this.name, restores: await readRestores(session, signal) };
-  }
+    // There is no grace, and there are no unique ids. A LIST does not show which of the leases have expired.
+    configOf(objects) {
+      const size = 1 + objects.reduce((highest, { key }) => Math.max(highest, nodeIdOf(key) ?? -1), -1);
+      const bootstrapped = objects.some(({ key }) => key === CAMUNDA_MARKER);
+      return {
+        size,
+        durationMs: Number.POSITIVE_INFINITY,
+        graceMs: 0,
+        idWidth: 0,
+        idFloor: 0,
+        bootstrapped,
+        generation: 0,
+        peak: size,
+        proven: true,
+      };
+    },
 
-  /** A held lease gets a duration with which it expires when the store's time passes the expiry in it. */
-  readingOf(object: StoredObject | undefined): LeaseReading {
-    if (object === undefined) return { kind: 'absent' };
-    const { body, metadata, age, storeTime } = object;
-    try {
-      const { lease, ...facts } = decodeCamundaLease(body, metadata);
-      if (lease.kind !== 'held')
-        return this.#noted({ kind: 'lease', lease }, { ...facts, claimMs: undefined });
-      // S3 cuts the time of writing to whole seconds: the true one is half a second later on average, and a
-      // second at most.
-      const [writtenAt, cutMs] = [storeTime.max - age.max, storeTime.max - storeTime.min];
-      const claimMs = lease.timestamp - writtenAt - cutMs / 2;
-      const durationMs = lease.timestamp - writtenAt - cutMs;
-      return this.#noted(
-        { kind: 'lease', lease: { ...lease, durationMs } },
-        { ...facts, claimMs: Number.isFinite(claimMs) ? claimMs : undefined },
-      );
-    } catch (error) {
-      return { kind: 'unreadable', problem: explain(error) };
-    }
-  }
+    report: async (session, signal) => ({
+      format: 'camunda',
+      restores: await readRestores(session, signal),
+    }),
 
-  /** All empty objects have one etag, whatever their metadata say. */
-  mayRepeatEtag(row: ListedObject | undefined): boolean {
-    return row?.size === 0;
-  }
+    readingOf(object) {
+      if (object === undefined) return { kind: 'absent' };
+      try {
+        const [lease, facts] = decode(object);
+        const reading = { kind: 'lease', lease } as const;
+        factsOf.set(reading, facts);
+        return reading;
+      } catch (error) {
+        return { kind: 'unreadable', problem: explain(error) };
+      }
+    },
 
-  /**
-   * The duration is that of most holders, in whole seconds. No holder writes it: it is the median of their
-   * claims. The previous value is kept while it is right within a second.
-   */
-  refined(config: ClusterConfig, known: Iterable<{ readonly reading: LeaseReading }>): ClusterConfig {
-    const claims = [...known].map(({ reading }) => this.#facts.get(reading)?.claimMs ?? 0);
-    const sorted = claims.filter((ms) => ms > 0).sort((a, b) => a - b);
-    const median = sorted[(sorted.length - 1) >> 1];
-    if (median !== undefined && Math.abs(median - this.#durationMs) >= 1_000)
-      this.#durationMs = Math.max(1_000, Math.round(median / 1_000) * 1_000);
-    return { ...config, durationMs: this.#durationMs };
-  }
+    // No holder writes the duration: it is the median of their claims, in whole seconds. The previous value is
+    // kept while it is right within a second.
+    refined(config, known) {
+      const claims = [...known].map(({ reading }) => factsOf.get(reading)?.claimMs ?? 0);
+      const sorted = claims.filter((ms) => ms > 0).sort((a, b) => a - b);
+      const median = sorted[(sorted.length - 1) >> 1];
+      if (median !== undefined && Math.abs(median - durationMs) >= 1_000)
+        durationMs = Math.max(1_000, Math.round(median / 1_000) * 1_000);
+      return { ...config, durationMs };
+    },
 
-  nodeOf(id: number, reading: LeaseReading, { durationMs }: ClusterConfig): ForeignNode | undefined {
-    const facts = this.#facts.get(reading);
-    return facts && { camunda: camundaNode(id, facts, durationMs) };
-  }
+    nodeOf(id, reading) {
+      const facts = factsOf.get(reading);
+      return facts && { camunda: camundaNode(id, facts, durationMs) };
+    },
 
-  changes(nodes: readonly NodeStatus[]): readonly LeaseChange[] {
-    return this.#versions.repeats(nodes);
-  }
+    changes: versionMemory(),
+  };
+}
 
-  #noted(reading: LeaseReading, facts: CamundaFacts): LeaseReading {
-    this.#facts.set(reading, facts);
-    return reading;
-  }
+/** A lease with a duration with which it expires when the store's time passes the expiry in it. */
+function decode({ body, metadata, age, storeTime }: StoredObject): [LeaseState, CamundaFacts] {
+  const { lease, ...facts } = decodeCamundaLease(body, metadata);
+  if (lease.kind !== 'held') return [lease, { ...facts, claimMs: undefined }];
+  // S3 cuts the time of writing to whole seconds: the true one is half a second later on average, and a
+  // second at most.
+  const cutMs = storeTime.max - storeTime.min;
+  const sinceWrittenMs = lease.timestamp - (storeTime.max - age.max);
+  const claimMs = sinceWrittenMs - cutMs / 2;
+  return [
+    { ...lease, durationMs: sinceWrittenMs - cutMs },
+    { ...facts, claimMs: Number.isFinite(claimMs) ? claimMs : undefined },
+  ];
 }
 
 /** @param durationMs the duration of most holders; 0 if it is unknown */
