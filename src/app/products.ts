@@ -1,7 +1,11 @@
+import type { ZooKeeper } from '../zookeeper/client/zookeeper.js';
 import { CONFIG_COMMANDS } from './configuration/config-rows.js';
 import { DATA_DIR_COMMANDS } from './data-dir/data-dir-rows.js';
 import { DNS_COMMANDS } from './dns/dns-rows.js';
+import type { NodeAppPart } from './http/node-app.js';
+import type { Io } from './kit/terminal/io.js';
 import { RECIPE_COMMANDS } from './recipes/recipe-rows.js';
+import type { Settings } from './settings/settings.js';
 import { SHARDS_COMMANDS } from './shards/shards-rows.js';
 import { DATA_COMMANDS } from './shared-data/data-rows.js';
 
@@ -19,3 +23,45 @@ export const PRODUCT_COMMANDS = [
   ...CONFIG_COMMANDS,
   ...DATA_COMMANDS,
 ];
+
+/** What the view of a cluster follows in addition to leases and the discovery tree. */
+export async function followedOf({ consoleLocks, consoleData, configRoot }: Settings) {
+  const [{ shardsReport }, { followedLocks }, { followedData }, { followedConfigurations }] =
+    await Promise.all([
+      import('../node/shards/read-shards.js'),
+      import('../zookeeper/recipes/standings.js'),
+      import('../zookeeper/shared-data/report.js'),
+      import('../zookeeper/configuration/fleet.js'),
+    ]);
+  const parts = {
+    locks: consoleLocks && followedLocks(consoleLocks),
+    data: consoleData && followedData(consoleData),
+    configurations: followedConfigurations(configRoot),
+  };
+  return { shards: shardsReport, parts };
+}
+
+interface ConsoleOptions extends Pick<Io, 'random'> {
+  readonly zookeeper: ZooKeeper;
+  readonly settings: Settings;
+  readonly allowWrites: boolean | undefined;
+  /** Whether it answers only to this machine, or to holders of the token. */
+  readonly isPrivate: boolean;
+}
+
+/** What a console with ZooKeeper has: pages, and changes. */
+export async function consoleParts(options: ConsoleOptions): Promise<readonly NodeAppPart[]> {
+  const { settings, isPrivate, ...own } = options;
+  const { consoleData: roots, configRoot: root, zookeeper } = settings;
+  const [{ servicesPage }, { configurationsPage }, { dataWrites }] = await Promise.all([
+    import('./services/services-api.js'),
+    import('./configuration/configurations-api.js'),
+    import('./shared-data/data-api.js'),
+  ]);
+  return [
+    servicesPage({ ...own, basePath: zookeeper?.basePath }),
+    // Secrets are on it.
+    ...(isPrivate ? [configurationsPage({ ...own, root })] : []),
+    ...(roots ? [dataWrites({ ...own, roots })] : []),
+  ];
+}

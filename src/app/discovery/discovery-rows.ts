@@ -1,7 +1,13 @@
 import { JSON_CHANGES, JSON_LINE } from '../kit/command-row.js';
+import { OF_SERVICES } from '../kit/command-settings.js';
 import { zooKeeperRows } from '../kit/group-rows.js';
+import { SERVICE_COMMANDS } from '../services/services-rows.js';
 
 const row = zooKeeperRows('discovery', []);
+const serveRow = zooKeeperRows('discovery', [], {
+  settings: [...OF_SERVICES, 'http'],
+  defaults: { store: 'memory:' },
+});
 
 /** The group `discovery` and its commands. */
 export const DISCOVERY_COMMANDS = [
@@ -27,5 +33,25 @@ export const DISCOVERY_COMMANDS = [
     [],
     [JSON_CHANGES],
     async () => (await import('./discovery-watch.js')).watchDiscovery,
+  ),
+  ...SERVICE_COMMANDS,
+  serveRow(
+    'serve',
+    'answer over HTTP who offers which service, for programs without ZooKeeper',
+    ['discovery serve --read-only', 'discovery serve --http 127.0.0.1:8080'],
+    [],
+    [
+      ['--read-only', 'refuse to register and unregister instances'],
+      [
+        '--allow-writes',
+        'the page at / may enable, disable and remove instances, with the token of --bearer-token-file',
+      ],
+      [
+        '--bearer-token-file <path>',
+        'changes need the token in this file; required beyond loopback, or else --read-only',
+      ],
+      ['--strategy <name>', 'how /v1/anyservice chooses: round-robin (default), random, sticky or weighted'],
+    ],
+    async () => (await import('./discovery-serve-command.js')).serveDiscovery,
   ),
 ];

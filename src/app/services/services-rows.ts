@@ -3,10 +3,6 @@ import { OF_SERVICES } from '../kit/command-settings.js';
 import { zooKeeperRows } from '../kit/group-rows.js';
 
 const row = zooKeeperRows('discovery', [], { settings: OF_SERVICES });
-const serveRow = zooKeeperRows('discovery', [], {
-  settings: [...OF_SERVICES, 'http'],
-  defaults: { store: 'memory:' },
-});
 
 /** The commands of the group `discovery` that are about services. */
 export const SERVICE_COMMANDS = [
@@ -41,24 +37,5 @@ export const SERVICE_COMMANDS = [
       ['--strategy <name>', 'round-robin, random, sticky or weighted', { default: 'random' }],
     ],
     async () => (await import('./discovery-resolve-command.js')).resolveService,
-  ),
-  serveRow(
-    'serve',
-    'answer over HTTP who offers which service, for programs without ZooKeeper',
-    ['discovery serve --read-only', 'discovery serve --http 127.0.0.1:8080'],
-    [],
-    [
-      ['--read-only', 'refuse to register and unregister instances'],
-      [
-        '--allow-writes',
-        'the page at / may enable, disable and remove instances, with the token of --bearer-token-file',
-      ],
-      [
-        '--bearer-token-file <path>',
-        'changes need the token in this file; required beyond loopback, or else --read-only',
-      ],
-      ['--strategy <name>', 'how /v1/anyservice chooses: round-robin (default), random, sticky or weighted'],
-    ],
-    async () => (await import('./discovery-serve-command.js')).serveDiscovery,
   ),
 ];

@@ -10,7 +10,6 @@ import {
 } from '../../kit/command-settings.js';
 import { HOLDING_OPTIONS } from '../../kit/holding.js';
 import { PRODUCT_COMMANDS } from '../../products.js';
-import { SERVICE_COMMANDS } from '../../services/services-rows.js';
 import { settingsOf } from '../../settings/settings-table.js';
 
 const EPOCH: OptionRow = [
@@ -243,7 +242,6 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
     load: async () => (await import('./completion-command.js')).completionCommand(ROWS),
   },
   ...DISCOVERY_COMMANDS,
-  ...SERVICE_COMMANDS,
   ...PRODUCT_COMMANDS,
 ];
 

@@ -26,7 +26,7 @@ import type { Io } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
 import type { Settings } from '../../settings/settings.js';
-import { repairParts } from '../cluster-parts.js';
+import { repairParts } from '../parts.js';
 
 /** The options of `init`, as they are on the command line. */
 interface InitOptions {

@@ -17,6 +17,7 @@ import {
   type SupervisedCommandOptions,
 } from '../../supervisor/supervised-command.js';
 import type { WorkEnd } from '../../supervisor/supervisor.js';
+import { listening, NOT_INHERITED } from '../parts.js';
 import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
 
 /** The options of `run` that it reads itself, as they are on the command line. */
@@ -35,8 +36,7 @@ export async function runCommand(
   ...command: string[]
 ): Promise<number> {
   const { env: templates = [], bearerTokenFile } = options;
-  // The command learns of its shards over HTTP.
-  const settings = given.shards && !given.http ? { ...given, http: { host: '127.0.0.1', port: 0 } } : given;
+  const settings = listening(given);
   // A variable may be there for other commands; an option is meant for this one.
   if (bearerTokenFile !== undefined && settings.http === undefined)
     throw new ConfigError(
@@ -146,7 +146,7 @@ class CommandWorkload implements Workload {
 
   /**
    * What the command finds in its environment. The URL says where this run listens: a run within it must not
-   * listen there, too, nor get shards of which its command does not know.
+   * listen there, too, nor get work of which its command does not know.
    */
   #environment(
     { lease: { id, version, taskId, previous }, url, ...own }: WorkloadNode,
@@ -164,7 +164,7 @@ class CommandWorkload implements Workload {
       NODE_PREVIOUS: previous,
       ...ownVariables(own),
       NODELEASE_URL: url,
-      ...(url !== undefined && { NODELEASE_HTTP: undefined, NODELEASE_SHARDS: undefined }),
+      ...(url !== undefined && NOT_INHERITED),
     };
   }
 }

@@ -6,11 +6,11 @@ import { toWire, type WireError } from '../../../node/runtime/worker/messages.js
 import type { MetricsText } from '../../http/node-app.js';
 import { type NodeServer, startNodeServer } from '../../http/node-server.js';
 import { problemOf } from '../../http/problem.js';
-import { isVisible, ownClusterView } from '../../kit/own-cluster-view.js';
+import { isVisible } from '../../kit/call.js';
 import { listenerFor } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
-import { ShardMirror } from '../../shards/shard-mirror.js';
-import { shardsRoutes } from '../../shards/shards-api.js';
+import { ownClusterView } from '../own-cluster-view.js';
+import { programAnswers } from '../parts.js';
 import { BoundedLog, type LogLine } from './bounded-log.js';
 import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
 
@@ -21,7 +21,7 @@ export interface NodeHttpData {
   readonly heldForOthers: boolean;
   /** Of a `HealthPublisher`. */
   readonly health: MessagePort;
-  /** Of a `ShardPublisher`; undefined without shards. */
+  /** Of the work that programs do; undefined where there is none. */
   readonly work: MessagePort | undefined;
   /** Whether debug lines are logged. */
   readonly debug: boolean;
@@ -63,9 +63,9 @@ async function answer(
   process.removeAllListeners('warning').on('warning', (warning) => log.write('warn', explain(warning)));
   const metrics = new AskedMetrics(clock, () => post({ type: 'metrics' }));
   const monitor = new HealthMirror(health, clock);
-  const shards = work && new ShardMirror(work);
   const warn = (message: string) => log.write('warn', message);
   const cluster = isVisible(settings) ? ownClusterView(settings, { clock, random }, { warn }) : undefined;
+  let programs: Awaited<ReturnType<typeof programAnswers>> | undefined;
   let server: NodeServer | undefined;
   let listener: Awaited<ReturnType<typeof listenerFor>>;
   port.on('message', async (message: ToNodeHttp) => {
@@ -73,7 +73,7 @@ async function answer(
     await server?.close();
     await Promise.all([cluster?.close(), listener?.close()]);
     monitor.close();
-    shards?.close();
+    programs?.close();
     post({ type: 'closed' });
   });
   const onFailure = (request: string, failure: unknown) => {
@@ -84,6 +84,7 @@ async function answer(
     else if (debug) log.write('debug', text);
   };
   try {
+    programs = work && (await programAnswers(work, monitor));
     const info = (message: string) => log.write('info', message);
     listener = await listenerFor({ settings, io: { clock, random }, log: { info, warn } });
     server = await startNodeServer({
@@ -92,7 +93,7 @@ async function answer(
       heldForOthers,
       clock,
       monitor,
-      parts: shards && [shardsRoutes({ shards, monitor })],
+      parts: programs && [programs.part],
       metrics: listener ? joined(metrics, listener.metrics) : metrics,
       onFailure,
       cluster: cluster && (() => cluster.open()),

@@ -8,7 +8,7 @@ import type { NodeMetrics } from '../../http/node-metrics.js';
 import type { Logger } from '../../kit/log/logger.js';
 import type { Io } from '../../kit/terminal/io.js';
 import type { Settings } from '../../settings/settings.js';
-import { ShardPublisher } from '../../shards/shard-mirror.js';
+import { programWork } from '../parts.js';
 import type { LogLine } from './bounded-log.js';
 import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-thread.js';
 import { HealthPublisher } from './node-mirror.js';
@@ -35,18 +35,18 @@ const MEMORY_LIMIT_MB = 256;
  * from being renewed. This side sends that thread the node's health, collects metrics, and writes its log.
  */
 export class NodeHttp {
-  /** Work on the lease that programs do which ask here; undefined without `--shards`. */
-  readonly work: ShardPublisher | undefined;
   readonly #publisher: HealthPublisher;
   #thread: RestartingWorker | undefined;
   /** Set once the first thread listens: all others do so on the same port. */
   #listening: Extract<FromNodeHttp, { type: 'listening' }> | undefined;
   #metrics: NodeMetrics | undefined;
 
-  private constructor(private readonly options: NodeHttpOptions) {
-    const { io, settings, monitor } = options;
-    this.#publisher = new HealthPublisher(monitor);
-    this.work = settings.shards && new ShardPublisher(io.clock, settings.shards);
+  private constructor(
+    private readonly options: NodeHttpOptions,
+    /** Work on the lease that is done by programs that ask here; undefined where there is none. */
+    readonly work: Awaited<ReturnType<typeof programWork>>,
+  ) {
+    this.#publisher = new HealthPublisher(options.monitor);
   }
 
   /**
@@ -55,8 +55,8 @@ export class NodeHttp {
    * @throws {ConfigError} naming the option when it cannot listen there, or the token file holds none
    */
   static async open(options: NodeHttpOptions): Promise<NodeHttp> {
-    const { io, log, monitor } = options;
-    const http = new NodeHttp(options);
+    const { io, log, monitor, settings } = options;
+    const http = new NodeHttp(options, await programWork(settings, io.clock));
     const started = RestartingWorker.start({
       clock: io.clock,
       start: () => http.#start(),

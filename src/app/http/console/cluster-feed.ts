@@ -132,8 +132,8 @@ function* differences(
 ): Generator<Uint8Array> {
   if (store !== before.store) yield* message('store', store);
   if (revision !== before.revision && report) yield* message('report', partsOf(report)[0]);
-  for (const [name, part] of Object.entries(parts))
-    if (part !== before.parts[name]) yield* message(name, part ?? null);
+  for (const name of Object.keys({ ...before.parts, ...parts }))
+    if (parts[name] !== before.parts[name]) yield* message(name, parts[name] ?? null);
   for (const event of events)
     if (event.id > before.lastEventId) yield* message('change', event, `id: ${event.id}\n`);
   if (own.facts !== before.instanceFacts) yield Buffer.from(`event: instance\ndata: ${own.json}\n\n`);

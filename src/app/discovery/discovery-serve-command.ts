@@ -5,8 +5,8 @@ import { interruption, logEnd, onConnecting, type ZooKeeperCall } from '../kit/c
 import { loggerFor } from '../kit/log/logger.js';
 import { zookeeperLog } from '../kit/log/zookeeper-log.js';
 import { listenerFor } from '../products.js';
-import type { DiscoveryServer } from './curator/discovery-server.js';
-import { discoveryServeLog } from './discovery-serve-log.js';
+import type { DiscoveryServer } from '../services/curator/discovery-server.js';
+import { discoveryServeLog } from '../services/discovery-serve-log.js';
 
 /** The options of `discovery serve` that are no settings, as they are on the command line. */
 interface ServeOptions {
@@ -28,7 +28,7 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
   // Before a connection is opened.
   const strategy = options.strategy === undefined ? undefined : parseStrategy(options.strategy);
   return onConnecting(call, async (zookeeper, signal) => {
-    const { startDiscoveryServer } = await import('./curator/discovery-server.js');
+    const { startDiscoveryServer } = await import('../services/curator/discovery-server.js');
     const log = await loggerFor(settings, io);
     const { basePath } = settings.zookeeper;
     const { clock, random } = io;

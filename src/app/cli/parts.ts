@@ -1,0 +1,41 @@
+import type { MessagePort } from 'node:worker_threads';
+import type { Clock } from '../../core/base/clock.js';
+import type { WatchedNode } from '../../node/runtime/node-monitor.js';
+import type { ClusterPart } from '../kit/cluster-part.js';
+import type { Settings } from '../settings/settings.js';
+
+// What products add to the commands, loaded where it is needed.
+
+const clusterParts = async (): Promise<readonly ClusterPart[]> => [
+  (await import('../shards/shards-part.js')).SHARDS_PART,
+];
+
+/** What the cluster has in its store next to the leases. @throws {StoreError} */
+export const readParts: ClusterPart['read'] = async (...at) =>
+  (await Promise.all((await clusterParts()).map((part) => part.read(...at)))).flat();
+
+/** Mends what is damaged of it. @throws {StoreError} */
+export const repairParts: ClusterPart['repair'] = async (...at) =>
+  (await Promise.all((await clusterParts()).map((part) => part.repair(...at)))).flat();
+
+/** Work on the lease that is done by programs that ask over HTTP; undefined where the settings have none. */
+export async function programWork({ shards }: Settings, clock: Clock) {
+  if (shards === undefined) return undefined;
+  const { ShardPublisher } = await import('../shards/shard-mirror.js');
+  return new ShardPublisher(clock, shards);
+}
+
+/** What answers those programs, in another thread than the work. */
+export async function programAnswers(work: MessagePort, monitor: WatchedNode) {
+  const { ShardMirror } = await import('../shards/shard-mirror.js');
+  const { shardsRoutes } = await import('../shards/shards-api.js');
+  const shards = new ShardMirror(work);
+  return { part: shardsRoutes({ shards, monitor }), close: () => shards.close() };
+}
+
+/** The settings of a command that starts such a program: it listens, at least for this host. */
+export const listening = (settings: Settings): Settings =>
+  settings.shards && !settings.http ? { ...settings, http: { host: '127.0.0.1', port: 0 } } : settings;
+
+/** What a program must not inherit from a process that answers it. */
+export const NOT_INHERITED = { NODELEASE_HTTP: undefined, NODELEASE_SHARDS: undefined };
