@@ -14,9 +14,10 @@ import { readTlsFiles, tlsFile } from './tls-files.js';
 export function readStoreAccess(sources: SettingSources, { url }: StoreUrl): StoreAccess {
   const { own, endpoint: takesEndpoint } = storeKindOf(url) ?? {};
   for (const { own: other, schemes } of STORES) {
-    const useless = firstFlag(sources, ({ name }) => other !== own && name in (other?.settings ?? {}));
-    const stores = listed(schemes.map((scheme) => `${scheme}://`));
-    if (useless) refuse({ ...useless, text: '…' }, `a store of ${stores} with it`);
+    if (other === own) continue;
+    const useless = firstFlag(sources, ({ name }) => name in (other?.settings ?? {}));
+    const expected = `a store of ${listed(schemes.map((scheme) => `${scheme}://`))} with it`;
+    if (useless) refuse({ ...useless, text: '…' }, expected);
   }
   const server = find(sources, 'endpoint');
   const endpoint = read(sources, 'endpoint');
@@ -33,10 +34,13 @@ export function readStoreAccess(sources: SettingSources, { url }: StoreUrl): Sto
 
 /** The settings that the kind of store has alone, by the fields of its option. */
 function readOwn(sources: SettingSources, { option, settings, tlsScheme }: OwnSettings, url: string): object {
-  const isSecure = tlsScheme !== undefined && url.startsWith(`${tlsScheme}:`);
-  const useless = isSecure ? undefined : tlsFile(sources, option);
+  const values = Object.entries(settings).map(([name, { option: field = '' }]) => [
+    field.slice(option.length + 1),
+    read(sources, name as SettingName),
+  ]);
+  if (tlsScheme === undefined || url.startsWith(`${tlsScheme}:`))
+    return { ...Object.fromEntries(values), ...(tlsScheme && readTlsFiles(sources, option)) };
+  const useless = tlsFile(sources, option);
   if (useless) refuse(useless, `a store of ${tlsScheme}:// with it (nothing is encrypted without)`);
-  const names = Object.keys(settings).filter((name) => settings[name]?.verbatim !== 'option');
-  const values = names.map((name) => [name.slice(option.length + 1), read(sources, name as SettingName)]);
-  return { ...Object.fromEntries(values), ...(isSecure && readTlsFiles(sources, option)) };
+  return Object.fromEntries(values);
 }

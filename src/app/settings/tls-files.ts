@@ -8,18 +8,16 @@ import { find, type Given, type SettingSources } from './sources.js';
 /** More bytes than all CAs that an operating system trusts have. */
 const MAX_PEM = 2 ** 20;
 
-/** @param server what their names begin with */
-const given = (sources: SettingSources, server: string, part: keyof TlsFiles): Given | undefined =>
-  find(sources, `${server}-${part}` as SettingName);
-
 /**
  * The contents of the files that settings name, checked.
+ *
+ * @param server what the names of the settings begin with
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
 export function readTlsFiles(sources: SettingSources, server: string): TlsFiles {
-  const ofPart = (part: keyof TlsFiles) => given(sources, server, part);
+  const given = (part: keyof TlsFiles) => find(sources, `${server}-${part}` as SettingName);
   const contents = (part: keyof TlsFiles) => {
-    const { label = '', text } = ofPart(part) ?? {};
+    const { label = '', text } = given(part) ?? {};
     if (text === undefined) return undefined;
     try {
       const there = statSync(text);
@@ -33,7 +31,7 @@ export function readTlsFiles(sources: SettingSources, server: string): TlsFiles 
     }
   };
   const files = { ca: contents('ca'), cert: contents('cert'), key: contents('key') };
-  prepareTlsFiles(files, `--${server}-`, ofPart);
+  prepareTlsFiles(files, `--${server}-`, given);
   return files;
 }
 
@@ -42,6 +40,6 @@ export function readTlsFiles(sources: SettingSources, server: string): TlsFiles 
  * what is meant to be encrypted would not be.
  */
 export function tlsFile(sources: SettingSources, server: string): Given | undefined {
-  const all = (['ca', 'cert', 'key'] as const).map((part) => given(sources, server, part));
-  return all.find((each) => each !== undefined);
+  const given = ['ca', 'cert', 'key'].map((part) => find(sources, `${server}-${part}` as SettingName));
+  return given.find((each) => each !== undefined);
 }

@@ -6,7 +6,7 @@ import type { Fail } from './url-path.js';
 export interface StoreUrl {
   /** The first scheme of the URLs of its kind. */
   readonly kind: string;
-  /** In its normal form: no slash at the end. */
+  /** In its normal form. */
   readonly url: string;
 }
 
@@ -51,11 +51,13 @@ export interface StoreKind<Options extends object = object> {
   readonly muted?: readonly string[];
 
   /**
-   * Takes a URL apart.
+   * Takes a URL apart. Its normal form is the given one without a slash at the end, unless the result has
+   * another `url`.
+   *
    * @param text what follows the scheme, and its slashes where the form has them
    * @throws {ConfigError} with what is wrong with it
    */
-  parse(text: string, given: GivenUrl): Partial<Options> & Pick<StoreUrl, 'url'>;
+  parse(text: string, given: GivenUrl): Partial<Options> & Partial<StoreUrl>;
 
   /**
    * Loads the driver and opens the store. Resolves before the store has been reached.

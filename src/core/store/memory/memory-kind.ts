@@ -8,7 +8,7 @@ export const MEMORY: StoreKind<MemoryLeaseStoreOptions> = {
 
   parse(text, { fail }) {
     if (text !== '') fail('memory: with nothing behind it');
-    return { url: 'memory:' };
+    return {};
   },
 
   async open({ clock }) {
