@@ -1,5 +1,3 @@
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { afterEach, expect, inject, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../../src/core/base/system.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
@@ -68,9 +66,9 @@ it('keeps its node, or replaces it once, through a restart of the server; its da
 });
 
 const PAUSED = `
-const { sharedData } = await import(process.env.DIST + '/shared-data/index.js');
-const { openZooKeeper } = await import(process.env.DIST + '/zookeeper/index.js');
-const { systemClock: clock, systemRandom: random } = await import(process.env.DIST + '/base/system.js');
+const { sharedData } = await import('nodelease/shared-data');
+const { openZooKeeper } = await import('nodelease/zookeeper');
+const { systemClock: clock, systemRandom: random } = await import('nodelease');
 const client = openZooKeeper({ connect: process.env.CONNECT, sessionTimeoutMs: ${SESSION_MS}, clock, random });
 const data = sharedData(client);
 let connectedAt = 0;
@@ -89,8 +87,9 @@ it('is replaced once where the process was paused for longer than its session, a
   const connect = `${inject('zookeeper').connect}${uniqueChroot('shared-data')}`;
   const observer = open(connect);
   const seen = await sharedData(observer).map('claims', { lifespan: 'ephemeral', timeoutMs: 20_000 });
-  const env = { CONNECT: connect, DIST: pathToFileURL(join(packageRoot, 'dist')).href };
-  const child = runProcess(process.execPath, ['--input-type=module', '-e', PAUSED], { env });
+  const child = runProcess(process.execPath, ['--input-type=module', '-e', PAUSED], {
+    env: { CONNECT: connect },
+  });
   const [, writtenMs] = await child.waitForOutput(/ready after (\S+) ms/);
   await expect.poll(() => seen.size).toBe(ENTRIES);
   const stopped = new ProcessHandle(child.pid);
