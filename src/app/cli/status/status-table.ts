@@ -31,7 +31,7 @@ const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank:
 /** The width that every holder uses at least, and where a lease is unreadable. */
 const MIN_ID_WIDTH = 8;
 
-/** How many digits of the mark of a sticky key are shown: enough to tell those of a fleet apart. */
+/** How many digits of the mark of a sticky key are shown: enough to distinguish those of a fleet. */
 const MARK_SHOWN = 8;
 
 /** Where a table goes. */
