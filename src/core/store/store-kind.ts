@@ -10,7 +10,7 @@ export interface StoreUrl {
   readonly url: string;
 }
 
-/** Where a URL comes from. */
+/** What a parser knows of a URL in addition to its text. */
 interface GivenUrl {
   readonly scheme: string;
   /** The setting that names the store. */
@@ -35,7 +35,7 @@ export interface OwnSettings {
 export interface StoreKind<Options extends object = object> {
   /** The schemes of its URLs; the first one names the kind. */
   readonly schemes: readonly [string, ...string[]];
-  /** Its URL, for messages: up to the last part, the location that the leases share with other objects. */
+  /** Its URL, for messages. What precedes the last segment is the root of the store, such as a bucket. */
   readonly form: string;
   /** What `endpoint` is for this kind, for the help. @default the kind has none */
   readonly endpoint?: string;

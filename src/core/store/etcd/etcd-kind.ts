@@ -27,9 +27,8 @@ export const ETCD: StoreKind<EtcdStoreOptions> = {
   },
 
   async open(options) {
-    const { openEtcdStore } = await import('./open-etcd-store.js');
     const { observedAge } = await import('../observed-age.js');
-    return observedAge(openEtcdStore(options), options.clock);
+    return observedAge((await import('./open-etcd-store.js')).openEtcdStore(options), options.clock);
   },
 };
 

@@ -11,8 +11,5 @@ export const MEMORY: StoreKind<MemoryLeaseStoreOptions> = {
     return {};
   },
 
-  async open({ clock }) {
-    const { MemoryLeaseStore } = await import('./memory-lease-store.js');
-    return new MemoryLeaseStore({ clock });
-  },
+  open: async (options) => new (await import('./memory-lease-store.js')).MemoryLeaseStore(options),
 };
