@@ -1,11 +1,11 @@
-import { checkArguments } from '../../core/base/arguments.js';
+import { OBJECT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { checkKnown } from '../../core/base/option-check.js';
 import { checkPlain } from '../../core/base/plain-text.js';
 import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import type { SettingRows } from '../../core/settings/setting.js';
 import { STORE_SETTINGS } from '../../core/store/store-settings.js';
-import { ACCESS, STORES } from '../../core/store/stores.js';
+import { STORES } from '../../core/store/stores.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
 import { ANNOUNCING_SETTINGS, ZOOKEEPER_SETTINGS } from '../../zookeeper/discovery/discovery-settings.js';
 
@@ -48,10 +48,6 @@ export function checkOptions(options: object, place: string, others: readonly st
     if (needs === 'sticky' && given.sticky === undefined)
       throw new ConfigError(option, value, 'the option sticky with it');
   }
-  for (const name of ofStores) {
-    const own = given[name];
-    if (own === undefined) continue;
-    checkArguments({ [name]: own }, ACCESS);
-    checkOptions(own as object, `${name}.`, []);
-  }
+  for (const name of ofStores)
+    if (OBJECT.is(given[name])) checkOptions(given[name] as object, `${name}.`, []);
 }
