@@ -25,7 +25,6 @@ import { problemOf, totalsOf } from './listed-cluster.js';
 import { PAUSE_FACTOR, ScanLoop, treePauseMs } from './scan-loop.js';
 import { nodeReport, reportOf, withWrongVersions } from './status-report.js';
 import { tenuresOf } from './tenures.js';
-import { VersionMemory } from './version-memory.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */
 export interface ClusterFollowerOptions {
@@ -110,7 +109,6 @@ export class ClusterFollower implements ClusterView {
   /** The result of the last successful scan. */
   #scanned: Scanned | undefined;
   #facts: Omit<CurrentCluster, 'report'> = { store: UNKNOWN, tree: null, events: [], revision: 0 };
-  readonly #versions = new VersionMemory();
   readonly #countsVersions: boolean;
   /** How far the tree agrees with the leases; null without leases or a tree. */
   #discovery: DiscoveryStatusReport | null = null;
@@ -236,7 +234,7 @@ export class ClusterFollower implements ClusterView {
       this.#addEvents([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
     const since = this.#facts.store.lookedAt;
     if (before) this.#addEvents(eventsBetween(before, this.#scanned, this.#countsVersions), since);
-    if (scan.camunda) this.#addEvents(this.#versions.repeats(scan.nodes), since);
+    this.#addEvents(scan.foreignChanges?.() ?? [], since);
     const { shards } = this.#facts;
     const isSame = read?.epoch === shards?.epoch && read?.problem === shards?.problem;
     this.#change({

@@ -10,10 +10,10 @@ import { jsonPayload } from '../../../zookeeper/services/instance/payload-codec.
 import { ServiceDirectory } from '../../../zookeeper/services/service-directory.js';
 import { servicePath } from '../../../zookeeper/services/service-path.js';
 import { connectTo } from '../../kit/call.js';
+import { type Finding, failureOf, finding, isSound } from '../../kit/finding.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { formatSetting } from '../../kit/terminal/text.js';
 import type { ZooKeeperSettings } from '../../settings/settings.js';
-import { type Finding, failureOf, finding, isSound } from './finding.js';
 import { checkRights, type RightsCheck } from './zookeeper-rights-check.js';
 
 /** How long a connection, and then a session, may take, in milliseconds. */
