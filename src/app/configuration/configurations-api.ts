@@ -5,12 +5,13 @@ import { ConfigurationTree } from '../../node/monitor/discovery/configuration-tr
 import type { ConfigHistory } from '../../node/wire/entries-wire.js';
 import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
+import { ConfigHistoryError } from '../../zookeeper/configuration/config-error.js';
 import { between, readHistory } from '../../zookeeper/configuration/history.js';
 import { rootOf } from '../../zookeeper/configuration/layout.js';
 import { repeated } from '../../zookeeper/configuration/read-contexts.js';
 import { entryEvents } from '../http/console/entry-feed.js';
 import type { NodeAppPart } from '../http/node-app.js';
-import { jsonAnswer, route } from '../http/problem.js';
+import { HttpProblem, jsonAnswer, route } from '../http/problem.js';
 
 /** What the page of configurations shows. */
 export interface ConfigurationsSource {
@@ -57,10 +58,20 @@ export function configurationsPage(options: ConfigurationsSource): NodeAppPart {
             ...each,
             keys: changes.map(({ key }) => key),
           }));
-          const answer: ConfigHistory = { revisions, from, to, changes: between(history, from, to) };
+          const answer: ConfigHistory = { revisions, from, to, changes: changesBetween(history, from, to) };
           return jsonAnswer(answer);
         },
       });
     },
   };
 }
+
+const changesBetween: typeof between = (...at) => {
+  try {
+    return between(...at);
+  } catch (error) {
+    if (error instanceof ConfigHistoryError && error.fault === 'no-such-revision')
+      throw new HttpProblem('not-found', error.message);
+    throw error;
+  }
+};

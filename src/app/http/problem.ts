@@ -1,7 +1,6 @@
 import type { Context, Hono } from 'hono';
 import { ConfigError, explain, NodeLeaseError } from '../../core/base/errors.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
-import { ConfigHistoryError } from '../../zookeeper/configuration/config-error.js';
 
 /** The kinds of refusals, as the `error` field of an answer names them, and the status of each. */
 const STATUS = {
@@ -44,8 +43,6 @@ export function unavailable(message: string, afterSeconds = 1): HttpProblem {
  */
 export function problemOf(failure: unknown): HttpProblem {
   if (failure instanceof HttpProblem) return failure;
-  if (failure instanceof ConfigHistoryError && failure.fault === 'no-such-revision')
-    return new HttpProblem('not-found', failure.message);
   if (isFault(failure, 'mixed-payloads')) return new HttpProblem('conflict', failure.message);
   if (failure instanceof ConfigError) return new HttpProblem('bad-request', failure.message);
   if (
