@@ -31,14 +31,19 @@ export {
 } from './core/lease/model/lease.js';
 export type { PreviousHolder } from './core/lease/model/lease-state.js';
 export { type LeaseStore, StoreError } from './core/store/lease-store.js';
-export { type AcquireOptions, type AcquireZooKeeperOptions, acquire } from './node/runtime/acquire.js';
 export {
-  type ConnectedServices,
-  type ConnectServicesOptions,
-  connectServices,
-} from './node/runtime/connect-services.js';
-export type { LossPolicy, ManagedLease } from './node/runtime/managed-lease.js';
+  type AcquireOptions,
+  type AcquireZooKeeperOptions,
+  acquire,
+  type ManagedLease,
+} from './node/runtime/acquire.js';
+export type { LossPolicy } from './node/runtime/managed-lease.js';
 export { type MonitorEvent, NodeMonitor } from './node/runtime/node-monitor.js';
 export type { NodeHealth, NodePhase } from './node/wire/node-health.js';
 export type { ZooKeeperTls } from './zookeeper/client/connection/tls.js';
 export type { AnnouncedEndpoint, Announcement, PayloadType } from './zookeeper/discovery/announcement.js';
+export {
+  type ConnectedServices,
+  type ConnectServicesOptions,
+  connectServices,
+} from './zookeeper/services/connect-services.js';

@@ -27,7 +27,7 @@ describe('the package, installed into an empty folder', () => {
         ...['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/index.d.ts'],
         ...['dist/console/frame.html', 'dist/console/console.css', 'dist/console/page/main.js'],
         'dist/console/LICENSES',
-        ...['dist/cli/openapi.json', 'dist/app/http/curator/openapi.json'],
+        ...['dist/cli/openapi.json', 'dist/app/services/curator/openapi.json'],
         ...['dist/cli/nodelease.js', 'dist/cli/package.json', 'dist/cli/LICENSES'],
       ]),
     );

@@ -17,7 +17,14 @@ const FLOORS: readonly (readonly string[])[] = [
   ['node/wire'],
   ['node/monitor', 'node/runtime'],
   ['node/locks', 'node/shards', 'index.ts'],
-  ['app/dns/dns-settings.ts'],
+  ['app/http/http-settings.ts'],
+  // What a product says to the table of settings.
+  [
+    'app/configuration/config-settings.ts',
+    'app/data-dir/data-dir-settings.ts',
+    'app/dns/dns-settings.ts',
+    'app/shards/shards-settings.ts',
+  ],
   ['app/settings'],
   ['app/http', 'app/console'],
   ['app/kit'],
@@ -33,6 +40,7 @@ const FLOORS: readonly (readonly string[])[] = [
     'app/shards',
     'app/shared-data',
   ],
+  ['app/products.ts'],
   ['app/discovery', 'app/http/index.ts'],
   ['app/cli'],
   ['app/cli/commands'],

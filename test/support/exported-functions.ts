@@ -1,7 +1,7 @@
-import { ProviderPool } from '../../src/app/http/curator/provider-pool.js';
 import { nodeHandler } from '../../src/app/http/node-handler.js';
 import { NodeMetrics } from '../../src/app/http/node-metrics.js';
 import { OpenStreams } from '../../src/app/http/server/open-streams.js';
+import { ProviderPool } from '../../src/app/services/curator/provider-pool.js';
 import { cluster16 } from '../../src/core/id/id-layout.js';
 import { standaloneIds } from '../../src/core/id/standalone-ids.js';
 import { acquireLease } from '../../src/core/lease/acquire/acquire-lease.js';
@@ -396,6 +396,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   doubleBarrier: sync(zookeeper, path, object({ ...recipe, members: whole(1, 1, 1e6) })),
   'doubleBarrier.enter': async(wait),
   'doubleBarrier.leave': async(wait),
+  followedLocks: sync(listOf('/a', (value) => typeof value === 'string')),
   elect: sync(zookeeper, path, options({ clock: opt(clock), id: opt(text), signal })),
   'elect.acquire': async(wait),
   participants: async(zookeeper, path, options({ ...recipe, ...times })),
@@ -486,6 +487,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'ZooKeeperClient.watchRemoval': sync(path, fn),
   'ZooKeeperClient.close': async(),
   // configuration
+  followedConfigurations: sync(opt(path)),
   openConfiguration: async(
     zookeeper,
     object({
@@ -529,6 +531,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'configPublisher.history': async(signal),
   'configPublisher.diff': async(whole(1, 0, 2 ** 53), opt(whole(1, 0, 2 ** 53)), signal),
   // shared data
+  followedData: sync(listOf('/a', (value) => typeof value === 'string')),
   fromScalar: sync(object({ type: text, value: text })),
   toScalar: sync(value),
   TypedText: sync(name, text),
@@ -1125,7 +1128,14 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'ProviderPool.any': async(name, signal),
   'ProviderPool.close': sync(),
   ClusterFollower: sync(
-    object({ clock, random, session: opt(session), zookeeper: opt(zookeeper), shards: opt(fn) }),
+    object({
+      clock,
+      random,
+      session: opt(session),
+      zookeeper: opt(zookeeper),
+      parts: opt(object()),
+      shards: opt(fn),
+    }),
   ),
   'ClusterFollower.snapshot': async(signal),
   'ClusterFollower.current': sync(),

@@ -8,6 +8,7 @@ import { containerSign } from '../../core/base/host/container.js';
 import { hostName } from '../../core/base/host/facts.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { VERSION } from '../../core/base/version.js';
+import { STORES } from '../../core/store/stores.js';
 import { ExitCode } from '../kit/exit-codes.js';
 import type { Screen } from '../kit/terminal/io.js';
 import { standardErrorWrite } from '../kit/terminal/non-blocking-write.js';
@@ -48,9 +49,7 @@ const stderr = new StandardError(standardErrorWrite, systemClock, (lines) =>
 const early: Error[] = [];
 let warn = (warning: Error): void => void early.push(warning);
 process.removeAllListeners('warning').on('warning', (warning) => {
-  // Google's library has looked for a metadata server where there is none: the consequence is reported
-  // anyway.
-  if (warning.name !== 'MetadataLookupWarning') warn(warning);
+  if (!STORES.some(({ muted = [] }) => muted.includes(warning.name))) warn(warning);
 });
 const printed = new Writable({
   write(text: Buffer, _, done) {

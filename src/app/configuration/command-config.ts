@@ -17,8 +17,8 @@ import type { LockHandle } from '../../zookeeper/recipes/lock-handle.js';
 import type { Logger } from '../kit/log/logger.js';
 import type { Io } from '../kit/terminal/io.js';
 import type { ForwardedSignal } from '../kit/terminal/signal-relay.js';
-import type { CommandConfigSettings } from '../settings/settings.js';
 import type { Child } from '../supervisor/child.js';
+import type { CommandConfigSettings } from './config-settings.js';
 import { configVariables, type Variables } from './config-variables.js';
 import { spreadDelay } from './spread-delay.js';
 
@@ -156,7 +156,8 @@ export class CommandConfig {
     const { log, routing } = this.node;
     try {
       for (;;) {
-        await this.#untilDue(ended);
+        await this.#change.wait(undefined, ended);
+        if (!(await this.#isDue(ended))) continue;
         if (onChange === 'restart') {
           await routing?.suspend();
           return log.info('stopping the command, to start it with its new configuration');
@@ -170,28 +171,29 @@ export class CommandConfig {
     return new Promise(() => {});
   }
 
-  /** Resolves when the command is to learn of a change, now. */
-  async #untilDue(ended: AbortSignal): Promise<void> {
+  /** Resolves to whether the command is to learn of a change, once it is this node's time. */
+  async #isDue(ended: AbortSignal): Promise<boolean> {
     const { onChange } = this.settings;
     const { log, lease } = this.node;
-    for (;;) {
-      await this.#change.wait(undefined, ended);
-      const facts = { variables: this.#differing(), revisions: this.#wanted.revisions };
-      if (facts.variables.length === 0) this.#adopt();
-      else if (onChange === 'ignore')
-        log.warn(
-          facts,
-          'the configuration has changed: the command keeps what it has (--on-config-change ignore)',
-        );
-      else {
-        log.info(facts, `the configuration has changed: ${onChange}`);
-        await this.#waitForTime(ended);
-        ended.throwIfAborted();
-        // It may have been taken back meanwhile, or the command be asked to stop.
-        if (this.#differing().length > 0 && !lease.retiring.aborted) return;
-        void this.#endTurn();
-      }
+    const facts = { variables: this.#differing(), revisions: this.#wanted.revisions };
+    if (facts.variables.length === 0) {
+      this.#adopt();
+      return false;
     }
+    if (onChange === 'ignore') {
+      log.warn(
+        facts,
+        'the configuration has changed: the command keeps what it has (--on-config-change ignore)',
+      );
+      return false;
+    }
+    log.info(facts, `the configuration has changed: ${onChange}`);
+    await this.#waitForTime(ended);
+    ended.throwIfAborted();
+    // It may have been taken back meanwhile, or the command be asked to stop.
+    const isDue = this.#differing().length > 0 && !lease.retiring.aborted;
+    if (!isDue) void this.#endTurn();
+    return isDue;
   }
 
   /** Waits for this node's time, or for its turn. */

@@ -28,8 +28,12 @@ type Commands = Omit<typeof import('./config-commands.js'), 'changeRow' | 'revis
 
 const command = (name: keyof Commands) => async () => (await import('./config-commands.js'))[name];
 
-/** The commands of the group `config`. */
+/** The group `config` and its commands. */
 export const CONFIG_COMMANDS = [
+  {
+    name: 'config',
+    description: 'publish configuration in ZooKeeper, in the layout of Spring Cloud Zookeeper Config',
+  },
   row(
     'ls',
     'show the keys, their values, and which context each comes from',

@@ -1,17 +1,17 @@
 import { checked } from '../../core/base/arguments.js';
 import type { RandomSource } from '../../core/base/clock.js';
 import { parseInteger } from '../../core/settings/values.js';
-import { ConfigurationTree } from '../../node/monitor/discovery/configuration-tree.js';
 import type { ConfigHistory } from '../../node/wire/entries-wire.js';
 import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { ConfigHistoryError } from '../../zookeeper/configuration/config-error.js';
-import { between, readHistory } from '../../zookeeper/configuration/history.js';
+import { between, type Revision, readHistory } from '../../zookeeper/configuration/history.js';
 import { rootOf } from '../../zookeeper/configuration/layout.js';
 import { repeated } from '../../zookeeper/configuration/read-contexts.js';
 import { entryEvents } from '../http/console/entry-feed.js';
 import type { NodeAppPart } from '../http/node-app.js';
 import { HttpProblem, jsonAnswer, route } from '../http/problem.js';
+import { ConfigurationTree } from './configuration-tree.js';
 
 /** What the page of configurations shows. */
 export interface ConfigurationsSource {
@@ -58,7 +58,7 @@ export function configurationsPage(options: ConfigurationsSource): NodeAppPart {
             ...each,
             keys: changes.map(({ key }) => key),
           }));
-          const answer: ConfigHistory = { revisions, from, to, changes: changesBetween(history, from, to) };
+          const answer: ConfigHistory = { revisions, from, to, changes: changesIn(history, from, to) };
           return jsonAnswer(answer);
         },
       });
@@ -66,12 +66,12 @@ export function configurationsPage(options: ConfigurationsSource): NodeAppPart {
   };
 }
 
-const changesBetween: typeof between = (...at) => {
+/** @throws {HttpProblem} `not-found`, where one of the revisions is not kept */
+function changesIn(history: readonly Revision[], from: number, to: number): ConfigHistory['changes'] {
   try {
-    return between(...at);
+    return between(history, from, to);
   } catch (error) {
-    if (error instanceof ConfigHistoryError && error.fault === 'no-such-revision')
-      throw new HttpProblem('not-found', error.message);
-    throw error;
+    const isAbsent = error instanceof ConfigHistoryError && error.fault === 'no-such-revision';
+    throw isAbsent ? new HttpProblem('not-found', error.message) : error;
   }
-};
+}

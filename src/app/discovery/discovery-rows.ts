@@ -1,16 +1,17 @@
 import { JSON_CHANGES, JSON_LINE } from '../kit/command-row.js';
-import { OF_DNS, OF_SERVICES } from '../kit/command-settings.js';
+import { OF_SERVICES } from '../kit/command-settings.js';
 import { zooKeeperRows } from '../kit/group-rows.js';
+import { SERVICE_COMMANDS } from '../services/services-rows.js';
 
 const row = zooKeeperRows('discovery', []);
-const serviceRow = zooKeeperRows('discovery', [], { settings: OF_SERVICES });
 const serveRow = zooKeeperRows('discovery', [], {
-  settings: [...OF_SERVICES, 'http', 'dns', ...OF_DNS],
+  settings: [...OF_SERVICES, 'http'],
   defaults: { store: 'memory:' },
 });
 
-/** The commands of the group `discovery`. */
+/** The group `discovery` and its commands. */
 export const DISCOVERY_COMMANDS = [
+  { name: 'discovery', description: 'look into the discovery tree in ZooKeeper' },
   row(
     'ls',
     'show the announced nodes, services and endpoints',
@@ -33,38 +34,7 @@ export const DISCOVERY_COMMANDS = [
     [JSON_CHANGES],
     async () => (await import('./discovery-watch.js')).watchDiscovery,
   ),
-  serviceRow(
-    'services',
-    'show the services that Curator, Spring Cloud and Dubbo know of, and their instances',
-    ['discovery services', 'discovery services orders --json'],
-    [['[name]', 'only this service']],
-    [JSON_LINE],
-    async () => (await import('./discovery-services-command.js')).listServices,
-  ),
-  serviceRow(
-    'prune',
-    'remove the names of services that have no instance',
-    ['discovery prune', 'discovery prune orders --json'],
-    [['[name]', 'only this service']],
-    [JSON_LINE],
-    async () => (await import('./discovery-prune-command.js')).pruneServices,
-  ),
-  serviceRow(
-    'resolve',
-    'print the URL of one instance of a service, as the strategy picks it',
-    ['discovery resolve orders', 'discovery resolve pay:visa --kind endpoint'],
-    [['<name>', 'the service, or NAME[:KEY] of an endpoint']],
-    [
-      ['--json', 'the whole instance, as one JSON object on one line'],
-      [
-        '--kind <kind>',
-        'what the name stands for: service, or endpoint, as nodelease run --announce has it',
-        { default: 'service' },
-      ],
-      ['--strategy <name>', 'round-robin, random, sticky or weighted', { default: 'random' }],
-    ],
-    async () => (await import('./discovery-resolve-command.js')).resolveService,
-  ),
+  ...SERVICE_COMMANDS,
   serveRow(
     'serve',
     'answer over HTTP who offers which service, for programs without ZooKeeper',

@@ -1,10 +1,12 @@
 import { DEFAULT_LISTEN_ADDRESS } from '../../core/settings/listen-address.js';
 import { parseStrategy } from '../../zookeeper/services/strategies/strategies.js';
-import type { DiscoveryServer } from '../http/curator/discovery-server.js';
 import { say } from '../kit/answer.js';
 import { interruption, logEnd, onConnecting, type ZooKeeperCall } from '../kit/call.js';
-import { discoveryServeLog, zookeeperLog } from '../kit/log/discovery-serve-log.js';
 import { loggerFor } from '../kit/log/logger.js';
+import { zookeeperLog } from '../kit/log/zookeeper-log.js';
+import { listenerFor } from '../products.js';
+import type { DiscoveryServer } from '../services/curator/discovery-server.js';
+import { discoveryServeLog } from '../services/discovery-serve-log.js';
 
 /** The options of `discovery serve` that are no settings, as they are on the command line. */
 interface ServeOptions {
@@ -26,16 +28,15 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
   // Before a connection is opened.
   const strategy = options.strategy === undefined ? undefined : parseStrategy(options.strategy);
   return onConnecting(call, async (zookeeper, signal) => {
-    const { startDiscoveryServer } = await import('../http/curator/discovery-server.js');
+    const { startDiscoveryServer } = await import('../services/curator/discovery-server.js');
     const log = await loggerFor(settings, io);
     const { basePath } = settings.zookeeper;
     const { clock, random } = io;
-    const at = settings.dns && { listen: settings.dns, label: '--dns' };
-    const dns = at && (await (await import('../dns/open-dns.js')).openDns({ ...at, settings, io, log }));
+    const listener = await listenerFor({ settings, io, log });
     const server = await startDiscoveryServer({
       ...options,
       strategy,
-      metrics: dns?.metrics,
+      metrics: listener?.metrics,
       zookeeper,
       clock,
       random,
@@ -44,7 +45,7 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
       onEvent: discoveryServeLog(log),
       labels: { listen: '--http', bearerTokenFile: '--bearer-token-file', allowWrites: '--allow-writes' },
     }).catch(async (error: unknown) => {
-      await dns?.close();
+      await listener?.close();
       throw error;
     });
     const forget = zookeeper.onState(zookeeperLog(log, zookeeper.description));
@@ -58,7 +59,7 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
       return logEnd(await interruption(signal), log);
     } finally {
       forget();
-      await Promise.all([server.close(), dns?.close()]);
+      await Promise.all([server.close(), listener?.close()]);
     }
   });
 }

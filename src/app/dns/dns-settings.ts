@@ -1,6 +1,6 @@
 import { ConfigError } from '../../core/base/errors.js';
 import { parseListenAddress } from '../../core/settings/listen-address.js';
-import type { Setting } from '../../core/settings/setting.js';
+import type { SettingRows } from '../../core/settings/setting.js';
 import { duration, parsed, type SettingKind, upToOneDay } from '../../core/settings/values.js';
 
 /** The settings of the names that are answered by DNS. */
@@ -8,31 +8,39 @@ export const DNS_SETTINGS = {
   dns: {
     kind: parsed('host:port', parseListenAddress),
     default: 'nowhere',
+    field: 'dns',
     sentence:
       'where to answer DNS as well, by UDP and TCP: services, node ids and shards, as nodelease dns does',
   },
   'dns-domain': {
     kind: parsed('domain', parseDomain),
     default: 'nodelease',
+    field: 'dnsDomain',
     sentence: 'the domain of all names that DNS answers',
   },
   'dns-ttl': {
     kind: ttl({ max: 3_600_000, maxWhy: 'that long an instance that has gone is still used' }),
     default: '0s',
+    field: 'dnsTtlMs',
     sentence: 'how long others may keep an answer, in whole seconds',
   },
   'dns-negative-ttl': {
     kind: ttl({ max: 3_600_000, maxWhy: 'that long a new service is not seen' }),
     default: '1s',
+    field: 'dnsNegativeTtlMs',
     sentence: 'how long others may keep it that a name or a record does not exist, in whole seconds',
   },
   'dns-stale': {
     kind: upToOneDay,
     default: '10m',
+    field: 'dnsStaleMs',
     sentence:
       'how long to answer from what was read last while ZooKeeper or the store is away; then SERVFAIL',
   },
-} satisfies Readonly<Record<string, Setting>>;
+} as const satisfies SettingRows;
+
+/** What is said of DNS to the table of settings. */
+export const DNS = { rows: DNS_SETTINGS, commands: ['serve', 'discovery serve'] } as const;
 
 /** DNS has whole seconds. */
 function ttl(bounds: Parameters<typeof duration>[0]): SettingKind<number> {

@@ -3,12 +3,12 @@ import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store.js';
 import { DEFAULT_BASE_PATH } from '../../zookeeper/services/service-path.js';
 import { QuickRandom } from '../../zookeeper/services/strategies/provider-strategy.js';
-import { DnsMetrics } from '../http/dns-metrics.js';
 import { connectTo } from '../kit/call.js';
 import type { Logger } from '../kit/log/logger.js';
 import { isVisible } from '../kit/own-cluster-view.js';
 import type { Io } from '../kit/terminal/io.js';
 import type { Settings } from '../settings/settings.js';
+import { DnsMetrics } from './dns-metrics.js';
 import { startDnsServer } from './dns-server.js';
 import { HostNames } from './host-names.js';
 import { replyTo } from './message.js';
@@ -16,7 +16,7 @@ import { StoreView } from './store-view.js';
 import { TreeView } from './tree-view.js';
 import { ABSENT, type DnsView } from './zone.js';
 
-interface OpenDnsOptions {
+export interface OpenDnsOptions {
   readonly listen: ListenAddress;
   /** The option that the address comes from. */
   readonly label: string;

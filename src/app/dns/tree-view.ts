@@ -1,10 +1,10 @@
 import type { Clock } from '../../core/base/clock.js';
 import { CLUSTER_NODE_ID_OFFSET } from '../../core/id/cluster-node-id.js';
-import { claimIn } from '../../node/monitor/discovery/service-entry.js';
 import { ChildrenView } from '../../zookeeper/client/children-view.js';
 import type { SessionState } from '../../zookeeper/client/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { NodeWatcher } from '../../zookeeper/discovery/node-watcher.js';
+import { claimIn } from '../../zookeeper/services/instance/lease-claim.js';
 import { isInService, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
 import { ServiceCache } from '../../zookeeper/services/service-cache.js';

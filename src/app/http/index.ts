@@ -9,6 +9,7 @@ export {
 } from '../../core/settings/listen-address.js';
 export { ClusterFollower, type ClusterFollowerOptions } from '../../node/monitor/cluster-follower.js';
 export type { ClusterView, CurrentCluster } from '../../node/monitor/cluster-view.js';
+export type { FollowedParts } from '../../node/monitor/discovery/discovery-comparison.js';
 export { type MonitorEvent, NodeMonitor, type WatchedNode } from '../../node/runtime/node-monitor.js';
 export type {
   ClusterEvent,
@@ -33,9 +34,16 @@ export type {
   RestoreReport,
   StatusReport,
 } from '../../node/wire/status-report.js';
-export type { DiscoveryReport, EntryReport, KeyReport, TreeReport } from '../../node/wire/tree-report.js';
+export type {
+  Contender,
+  DiscoveryReport,
+  EntryReport,
+  KeyReport,
+  Standing,
+  TreeParts,
+  TreeReport,
+} from '../../node/wire/tree-report.js';
 export type { FleetReport, NodeRevisions } from '../../zookeeper/configuration/fleet-report.js';
-export type { Contender, Standing } from '../../zookeeper/recipes/standing.js';
 export type {
   DataEntry,
   DatumHead,
@@ -48,6 +56,19 @@ export type {
 export type { DatumRecord } from '../../zookeeper/shared-data/entry.js';
 export type { Address } from '../../zookeeper/shared-data/layout.js';
 export { type ConfigurationsSource, configurationsPage } from '../configuration/configurations-api.js';
+export { type DiscoveryAppOptions, discoveryApp } from '../services/curator/discovery-app.js';
+export {
+  type DiscoveryServer,
+  type DiscoveryServerEvent,
+  type DiscoveryServerOptions,
+  startDiscoveryServer,
+} from '../services/curator/discovery-server.js';
+export {
+  type AnyInstance,
+  type PooledProvider,
+  ProviderPool,
+  type ProviderPoolOptions,
+} from '../services/curator/provider-pool.js';
 export { type ServicesSource, servicesPage } from '../services/services-api.js';
 export {
   type HeldShard,
@@ -59,19 +80,6 @@ export {
   shardsRoutes,
 } from '../shards/shards-api.js';
 export { type DataSource, dataWrites } from '../shared-data/data-api.js';
-export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
-export {
-  type DiscoveryServer,
-  type DiscoveryServerEvent,
-  type DiscoveryServerOptions,
-  startDiscoveryServer,
-} from './curator/discovery-server.js';
-export {
-  type AnyInstance,
-  type PooledProvider,
-  ProviderPool,
-  type ProviderPoolOptions,
-} from './curator/provider-pool.js';
 export {
   type MetricsText,
   type NodeAppContext,

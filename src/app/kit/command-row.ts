@@ -24,6 +24,9 @@ export type CommandRow = CommandFacts &
     | { readonly zookeeper?: 'as-provider'; readonly load: () => Promise<Command> }
   );
 
+/** A word that only holds other commands, and what its help says. */
+export type GroupRow = Pick<CommandRow, 'name' | 'description'>;
+
 interface CommandFacts {
   readonly name: string;
   readonly description: string;

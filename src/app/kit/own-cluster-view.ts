@@ -1,7 +1,7 @@
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import type { ClusterView } from '../../node/monitor/cluster-view.js';
+import type { FollowedParts } from '../../node/monitor/discovery/discovery-comparison.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store.js';
-import { rootOf } from '../../zookeeper/configuration/layout.js';
 import type { Settings } from '../settings/settings.js';
 import { connectTo } from './call.js';
 import type { Logger } from './log/logger.js';
@@ -28,7 +28,7 @@ export function ownClusterView(
   io: Pick<Io, 'clock' | 'random'>,
   log: Pick<Logger, 'warn'>,
 ) {
-  const { provider, zookeeper: toZooKeeper, consoleLocks: locks, consoleData: data } = settings;
+  const { provider, zookeeper: toZooKeeper } = settings;
   const { clock, random } = io;
   const opened: (() => Promise<void>)[] = [];
   let view: Promise<ClusterView> | undefined;
@@ -49,9 +49,7 @@ export function ownClusterView(
       session,
       zookeeper,
       connect,
-      locks,
-      data,
-      configRoot: rootOf({ root: settings.configRoot }),
+      parts: zookeeper && (await followedParts(settings)),
       shards: shardsReport,
     });
     opened.push(() => follower.close());
@@ -82,5 +80,15 @@ export function ownClusterView(
       await view?.catch(() => undefined);
       await disconnect();
     },
+  };
+}
+
+/** What the console shows of ZooKeeper in addition to the discovery tree. */
+async function followedParts({ consoleLocks, consoleData, configRoot }: Settings): Promise<FollowedParts> {
+  const { followedConfigurations } = await import('../../zookeeper/configuration/fleet.js');
+  return {
+    locks: consoleLocks && (await import('../../zookeeper/recipes/standings.js')).followedLocks(consoleLocks),
+    data: consoleData && (await import('../../zookeeper/shared-data/report.js')).followedData(consoleData),
+    configurations: followedConfigurations(configRoot),
   };
 }

@@ -32,8 +32,15 @@ function holding(
 const command = (name: keyof typeof import('./recipe-commands.js')) => async () =>
   (await import('./recipe-commands.js'))[name];
 
-/** The commands of the group `zk`. */
+/** The group `zk` and its commands. */
 export const RECIPE_COMMANDS = [
+  {
+    name: 'zk',
+    description:
+      'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, barriers, counters, queues',
+  },
+  { name: 'zk barrier', description: 'a gate that is open unless a task has set it' },
+  { name: 'zk queue', description: 'a queue whose items are handed to one task each' },
   holding('lock', "run a command while a lock is held: Curator's InterProcessMutex"),
   holding('elect', "run a command while this task leads: Curator's LeaderLatch"),
   holding(

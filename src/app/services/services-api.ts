@@ -1,7 +1,6 @@
 import type { Context, Hono } from 'hono';
 import { checked } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { ServiceTree } from '../../node/monitor/discovery/service-tree.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import { ServiceDirectory } from '../../zookeeper/services/service-directory.js';
@@ -11,6 +10,7 @@ import type { NodeAppContext, NodeAppPart } from '../http/node-app.js';
 import { doneAnswer, HttpProblem, route } from '../http/problem.js';
 import { readJson } from '../http/read-json.js';
 import { checkWrite, type PageAccess, pageAccess } from '../http/server/access.js';
+import { ServiceTree } from './service-tree.js';
 
 /** What the page of services shows. */
 export interface ServicesSource {

@@ -1,7 +1,8 @@
 import { ConfigError } from '../../core/base/errors.js';
+import { type Given, refuse } from '../../core/settings/sources.js';
 import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
 import type { AnnouncedEndpoint } from '../../zookeeper/discovery/announcement.js';
-import { findAll, type Given, refuse, type SettingSources } from './sources.js';
+import type { AllSettings } from './settings-table.js';
 
 const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
 /** How many endpoints one task may announce. */
@@ -13,9 +14,9 @@ const MAX_ENDPOINTS = 100;
  *
  * @throws {ConfigError} when a name or a key cannot be a znode's, or there are too many
  */
-export function readEndpoints(sources: SettingSources): readonly AnnouncedEndpoint[] {
-  if (sources.announces === false) return [];
-  const given = findAll(sources, 'announce');
+export function readEndpoints(all: AllSettings): readonly AnnouncedEndpoint[] {
+  if (all.sources.announces === false) return [];
+  const given = all.findAll('announce');
   const flags = given.filter(({ flag }) => flag);
   const names = flags.length > 0 ? flags : given.flatMap(listed);
   const excess = names[MAX_ENDPOINTS];

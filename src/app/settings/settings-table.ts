@@ -1,40 +1,17 @@
-import { DATA_DIR_SETTINGS } from '../../core/data-dir/data-dir-settings.js';
 import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
-import { parseListenAddress } from '../../core/settings/listen-address.js';
-import type { Setting } from '../../core/settings/setting.js';
-import { choice, filePath, parsed, type SettingKind } from '../../core/settings/values.js';
-import { ETCD_SETTINGS } from '../../core/store/etcd/etcd-settings.js';
+import type { Setting, SettingRows } from '../../core/settings/setting.js';
+import type { GivenSettings, SettingGroup, ValueOf } from '../../core/settings/sources.js';
+import { choice } from '../../core/settings/values.js';
 import { STORE_SETTINGS } from '../../core/store/store-settings.js';
-import { SHARDS_SETTINGS } from '../../node/shards/shards-settings.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
-import { parsePaths } from '../../zookeeper/client/znode-path.js';
-import { CONFIG_SETTINGS } from '../../zookeeper/configuration/config-settings.js';
 import { ANNOUNCING_SETTINGS, ZOOKEEPER_SETTINGS } from '../../zookeeper/discovery/discovery-settings.js';
-import { DNS_SETTINGS } from '../dns/dns-settings.js';
+import { CONFIG } from '../configuration/config-settings.js';
+import { DATA_DIRS } from '../data-dir/data-dir-settings.js';
+import { DNS } from '../dns/dns-settings.js';
+import { HTTP_SETTINGS } from '../http/http-settings.js';
+import { SHARDS } from '../shards/shards-settings.js';
 
-const HTTP_SETTINGS = {
-  http: {
-    kind: parsed('host:port', parseListenAddress),
-    default: '127.0.0.1:7070; for run nowhere',
-    sentence: 'where to answer HTTP requests: health, metrics and more; port 0 is any that is free',
-  },
-  'bearer-token-file': {
-    kind: filePath,
-    default: 'no token is asked for',
-    sentence: 'requests for more than health must send the token in this file; of use beyond loopback',
-  },
-  'console-locks': {
-    kind: parsed('paths', parsePaths),
-    needs: 'zookeeper',
-    sentence: 'paths of ZooKeeper, with commas between, whose locks the console shows, with those below them',
-  },
-  'console-data': {
-    kind: parsed('paths', parsePaths),
-    needs: 'zookeeper',
-    sentence:
-      "roots of Monastery's shared data, with commas between, that the console shows, such as /monastery/root",
-  },
-} satisfies Readonly<Record<string, Setting>>;
+export { environmentName } from '../../core/settings/sources.js';
 
 const LOG_SETTINGS = {
   'log-level': {
@@ -45,55 +22,74 @@ const LOG_SETTINGS = {
   'log-format': {
     kind: choice('json', 'pretty'),
     default: 'json, on a terminal pretty',
+    field: 'logFormat',
     sentence: 'how log lines look; pretty is for people',
   },
-} satisfies Readonly<Record<string, Setting>>;
+} as const satisfies SettingRows;
 
 /** Every setting, by the headings of the help, in its order. */
 const GROUPS = {
-  Lease: LEASE_SETTINGS,
-  Shards: SHARDS_SETTINGS,
-  Store: { ...STORE_SETTINGS, ...ETCD_SETTINGS },
-  'Data directory': DATA_DIR_SETTINGS,
-  ZooKeeper: ZOOKEEPER_SETTINGS,
-  'Announced in ZooKeeper': ANNOUNCING_SETTINGS,
-  'Configuration in ZooKeeper': CONFIG_SETTINGS,
-  'TLS to ZooKeeper': ZOOKEEPER_TLS_SETTINGS,
-  HTTP: HTTP_SETTINGS,
-  DNS: DNS_SETTINGS,
-  Logging: LOG_SETTINGS,
-};
+  Lease: { rows: LEASE_SETTINGS },
+  Shards: SHARDS,
+  Store: { rows: STORE_SETTINGS },
+  'Data directory': DATA_DIRS,
+  ZooKeeper: { rows: ZOOKEEPER_SETTINGS },
+  'Announced in ZooKeeper': { rows: ANNOUNCING_SETTINGS, commands: ['run', 'serve'] },
+  'Configuration in ZooKeeper': CONFIG,
+  'TLS to ZooKeeper': { rows: ZOOKEEPER_TLS_SETTINGS },
+  HTTP: { rows: HTTP_SETTINGS },
+  DNS,
+  Logging: { rows: LOG_SETTINGS },
+} satisfies Readonly<Record<string, SettingGroup>>;
 
-const ROWS = {
-  ...LEASE_SETTINGS,
-  ...SHARDS_SETTINGS,
-  ...STORE_SETTINGS,
-  ...ETCD_SETTINGS,
-  ...DATA_DIR_SETTINGS,
-  ...ZOOKEEPER_SETTINGS,
-  ...ANNOUNCING_SETTINGS,
-  ...CONFIG_SETTINGS,
-  ...ZOOKEEPER_TLS_SETTINGS,
-  ...HTTP_SETTINGS,
-  ...DNS_SETTINGS,
-  ...LOG_SETTINGS,
-};
+type Group = (typeof GROUPS)[keyof typeof GROUPS];
+type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
+  ? All
+  : never;
+type Rows = AllOf<Group['rows']>;
 
 /** The settings, by their names on the command line: `task-id` is `--task-id` and `NODELEASE_TASK_ID`. */
-export type SettingName = keyof typeof ROWS;
+export type SettingName = keyof Rows;
 
 /** What the text of a setting is read as. */
-export type SettingValue<Name extends SettingName> =
-  (typeof ROWS)[Name]['kind'] extends SettingKind<infer Value> ? Value : never;
+export type SettingValue<Name extends SettingName> = ValueOf<Rows[Name]>;
 
-/** The kind of a setting, with the type of its value. */
-export function kindOf<Name extends SettingName>(name: Name): SettingKind<SettingValue<Name>> {
-  return ROWS[name].kind as SettingKind<SettingValue<Name>>;
+const ALL: readonly SettingGroup[] = Object.values(GROUPS);
+
+/** All settings, as one invocation has them. */
+export type AllSettings = GivenSettings<Rows>;
+
+/** The row of each setting. */
+export const ROWS: Rows = Object.assign({}, ...ALL.map(({ rows }) => rows));
+
+type FieldOf<Row> = Row extends { readonly field: infer Field extends string }
+  ? Field
+  : Row extends { readonly option: infer Option extends string }
+    ? Exclude<Option, `${string}.${string}`>
+    : never;
+
+/** The settings that are read by themselves, by their fields: the option of the library, or what the row says. */
+export type PlainSettings = {
+  readonly [Name in SettingName as FieldOf<Rows[Name]>]?: SettingValue<Name> | undefined;
+};
+
+type Readers = AllOf<Extract<Group, Pick<Required<SettingGroup>, 'read'>>['read']>;
+
+/** What the groups read themselves. */
+export type ReadSettings = { readonly [Field in keyof Readers]?: ReturnType<Readers[Field]> };
+
+/** Reads the settings that stand alone. @throws {ConfigError} */
+export function readPlain(all: AllSettings): PlainSettings {
+  const fields = SETTINGS.flatMap(({ name, option, field = option }) =>
+    field === undefined || field.includes('.') ? [] : [[field, all.read(name)]],
+  );
+  return Object.fromEntries(fields) as PlainSettings;
 }
 
-/** The row of a setting. */
-export function rowOf(name: SettingName): Setting {
-  return ROWS[name];
+/** Reads what the groups read themselves. @throws {ConfigError} */
+export function readByGroups(all: AllSettings): ReadSettings {
+  const readers = ALL.flatMap(({ read = {} }) => Object.entries(read));
+  return Object.fromEntries(readers.map(([field, read]) => [field, read(all as never)])) as ReadSettings;
 }
 
 /** Defaults of settings, as their users would write them. */
@@ -107,11 +103,16 @@ export interface NamedSetting extends Setting {
 }
 
 /** Every setting, in the order of the help. */
-export const SETTINGS: readonly NamedSetting[] = Object.entries(GROUPS).flatMap(([group, rows]) =>
-  Object.entries<Setting>(rows).map(([name, row]) => ({ name: name as SettingName, group, ...row })),
+export const SETTINGS: readonly NamedSetting[] = Object.entries<SettingGroup>(GROUPS).flatMap(
+  ([group, { rows }]) => namesOf(rows).map((name) => ({ name, group, ...(ROWS[name] satisfies Setting) })),
 );
 
-/** The name of the environment variable of a setting. */
-export function environmentName(name: SettingName): string {
-  return `NODELEASE_${name.toUpperCase().replaceAll('-', '_')}`;
+/** The settings that a command has since their groups say so. */
+export function settingsOf(command: string): readonly SettingName[] {
+  return ALL.flatMap(({ rows, commands }) => (commands?.includes(command) ? namesOf(rows) : []));
+}
+
+/** The names of settings. */
+export function namesOf(rows: SettingGroup['rows']): readonly SettingName[] {
+  return Object.keys(rows) as SettingName[];
 }

@@ -2,9 +2,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { TestAuthority } from '../../../test/support/certificates.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { CLUSTER_DEFAULTS } from '../../core/lease/model/cluster-config.js';
-import { isServiceLink } from './service-links.js';
+import { isServiceLink } from '../../core/settings/service-links.js';
 import { readSettings } from './settings.js';
-import { environmentName, rowOf, SETTINGS, type SettingName } from './settings-table.js';
+import { environmentName, ROWS, SETTINGS, type SettingName } from './settings-table.js';
 import { announcingProblem } from './zookeeper-settings.js';
 
 const read = (
@@ -29,8 +29,8 @@ describe('settings', () => {
 
   it('have the defaults that the engine has where nothing is asked for', () => {
     const { nodes, duration } = {
-      nodes: rowOf('nodes').default ?? '',
-      duration: rowOf('duration').default ?? '',
+      nodes: ROWS.nodes.default,
+      duration: ROWS.duration.default,
     };
     expect(read({ nodes, duration })).toMatchObject({
       nodes: CLUSTER_DEFAULTS.nodes,

@@ -2,19 +2,24 @@ import { readFileSync, statSync } from 'node:fs';
 import { ConfigError } from '../../core/base/errors.js';
 import { codeOf, Damage, kindOf } from '../../core/base/files.js';
 import { prepareTlsFiles, type TlsFiles } from '../../core/base/tls.js';
-import { find, type Given, type SettingSources } from './sources.js';
+import type { Given } from '../../core/settings/sources.js';
+import type { AllSettings, SettingName } from './settings-table.js';
 
 /** More bytes than all CAs that an operating system trusts have. */
 const MAX_PEM = 2 ** 20;
+
+/** @param server what their names begin with */
+const given = (all: AllSettings, server: string, part: keyof TlsFiles): Given | undefined =>
+  all.find(`${server}-${part}` as SettingName);
 
 /**
  * The contents of the files that settings name, checked.
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
-export function readTlsFiles(sources: SettingSources, server: 'etcd' | 'zookeeper'): TlsFiles {
-  const given = (part: keyof TlsFiles) => find(sources, `${server}-${part}`);
+export function readTlsFiles(all: AllSettings, server: string): TlsFiles {
+  const ofPart = (part: keyof TlsFiles) => given(all, server, part);
   const contents = (part: keyof TlsFiles) => {
-    const { label = '', text } = given(part) ?? {};
+    const { label = '', text } = ofPart(part) ?? {};
     if (text === undefined) return undefined;
     try {
       const there = statSync(text);
@@ -28,7 +33,7 @@ export function readTlsFiles(sources: SettingSources, server: 'etcd' | 'zookeepe
     }
   };
   const files = { ca: contents('ca'), cert: contents('cert'), key: contents('key') };
-  prepareTlsFiles(files, `--${server}-`, given);
+  prepareTlsFiles(files, `--${server}-`, ofPart);
   return files;
 }
 
@@ -36,7 +41,7 @@ export function readTlsFiles(sources: SettingSources, server: 'etcd' | 'zookeepe
  * The first of these settings that is given, for a connection without TLS. As a variable too: without a word,
  * what is meant to be encrypted would not be.
  */
-export function tlsFile(sources: SettingSources, server: 'etcd' | 'zookeeper'): Given | undefined {
-  const given = (['ca', 'cert', 'key'] as const).map((part) => find(sources, `${server}-${part}`));
-  return given.find((each) => each !== undefined);
+export function tlsFile(all: AllSettings, server: string): Given | undefined {
+  const files = (['ca', 'cert', 'key'] as const).map((part) => given(all, server, part));
+  return files.find((each) => each !== undefined);
 }

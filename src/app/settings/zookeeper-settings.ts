@@ -1,12 +1,12 @@
 import type { CheckTarget } from '../../core/settings/listen-address.js';
+import { type Given, refuse } from '../../core/settings/sources.js';
 import type { ConnectString } from '../../zookeeper/client/connect-string.js';
 import type { ZooKeeperTls } from '../../zookeeper/client/connection/tls.js';
 import { type Announcement, checkPayload, type PayloadType } from '../../zookeeper/discovery/announcement.js';
 import { checkAddress, checkServiceName } from '../../zookeeper/services/instance/new-instance.js';
 import { shortened } from '../../zookeeper/services/shortened.js';
 import { readEndpoints } from './endpoints.js';
-import { type NamedSetting, SETTINGS } from './settings-table.js';
-import { find, firstFlag, type Given, read, readOrDefault, refuse, type SettingSources } from './sources.js';
+import { type AllSettings, SETTINGS } from './settings-table.js';
 import { readTlsFiles, tlsFile } from './tls-files.js';
 
 /** How to reach ZooKeeper, and what to announce there: no endpoint twice. */
@@ -50,37 +50,38 @@ export function announcingProblem({ service, port }: Announcement): string | und
  *
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
-export function readZooKeeper(sources: SettingSources): ZooKeeperSettings | undefined {
-  const connect = read(sources, 'zookeeper');
+export function readZooKeeper(all: AllSettings): ZooKeeperSettings | undefined {
+  const connect = all.read('zookeeper');
   if (connect === undefined) {
-    checkNothingToAnnounce(sources);
+    checkNothingToAnnounce(all);
     return undefined;
   }
   return {
     connect,
-    required: read(sources, 'zookeeper-required') ?? false,
-    sessionTimeoutMs: readOrDefault(sources, 'zookeeper-session-timeout'),
-    readyTimeoutMs: readOrDefault(sources, 'ready-timeout'),
-    basePath: readOrDefault(sources, 'service-base-path'),
-    auth: read(sources, 'zookeeper-auth'),
-    tls: readTls(sources),
-    ...readAnnouncing(sources),
+    required: all.read('zookeeper-required') ?? false,
+    sessionTimeoutMs: all.readOrDefault('zookeeper-session-timeout'),
+    readyTimeoutMs: all.readOrDefault('ready-timeout'),
+    basePath: all.readOrDefault('service-base-path'),
+    auth: all.read('zookeeper-auth'),
+    tls: readTls(all),
+    ...readAnnouncing(all),
   };
 }
 
-function readTls(sources: SettingSources): ZooKeeperTls | undefined {
-  if (read(sources, 'zookeeper-tls'))
-    return { ...readTlsFiles(sources, 'zookeeper'), servername: read(sources, 'zookeeper-servername') };
-  const useless = tlsFile(sources, 'zookeeper') ?? find(sources, 'zookeeper-servername');
+function readTls(all: AllSettings): ZooKeeperTls | undefined {
+  if (all.read('zookeeper-tls'))
+    return { ...readTlsFiles(all, 'zookeeper'), servername: all.read('zookeeper-servername') };
+  const useless = tlsFile(all, 'zookeeper') ?? all.find('zookeeper-servername');
   if (useless) refuse(useless, '--zookeeper-tls with it (nothing is encrypted without)');
   return undefined;
 }
 
-function checkNothingToAnnounce(sources: SettingSources): void {
+function checkNothingToAnnounce(all: AllSettings): void {
   // By itself, or since the setting that it belongs to does.
-  const needsZooKeeper = ({ needs }: NamedSetting) =>
-    needs === 'zookeeper' || SETTINGS.some(({ name, needs: own }) => name === needs && own === 'zookeeper');
-  const useless = firstFlag(sources, needsZooKeeper);
+  const useless = all.firstFlag(
+    ({ needs }) =>
+      needs === 'zookeeper' || SETTINGS.some(({ name, needs: own }) => name === needs && own === 'zookeeper'),
+  );
   if (useless) {
     // A password does not belong into a log.
     const shown = useless.label === '--zookeeper-auth' ? 'digest:…' : useless.text;
@@ -88,23 +89,23 @@ function checkNothingToAnnounce(sources: SettingSources): void {
   }
 }
 
-function readAnnouncing(sources: SettingSources) {
-  const service = read(sources, 'service');
-  const address = read(sources, 'address');
-  const port = read(sources, 'port');
-  const endpoints = readEndpoints(sources);
-  if (sources.announces !== false) {
-    if (service !== undefined) checkInstance(sources);
-    const useless = firstFlag(sources, ({ name, needs }) => name === 'check' || needs === 'check');
+function readAnnouncing(all: AllSettings) {
+  const service = all.read('service');
+  const address = all.read('address');
+  const port = all.read('port');
+  const endpoints = readEndpoints(all);
+  if (all.sources.announces !== false) {
+    if (service !== undefined) checkInstance(all);
+    const useless = all.firstFlag(({ needs }, name) => name === 'check' || needs === 'check');
     if (useless && service === undefined && endpoints.length === 0)
       refuse(useless, '--service or --announce NAME with it (it decides when these are announced)');
   }
-  const payloadType = read(sources, 'payload-type');
-  const spring = find(sources, 'payload-type');
-  if (spring && payloadType === 'spring' && service && port === undefined && sources.announces !== false)
+  const payloadType = all.read('payload-type');
+  const spring = all.find('payload-type');
+  if (spring && payloadType === 'spring' && service && port === undefined && all.sources.announces !== false)
     refuse(spring, '--port with it (Spring cannot read a service with an instance that has none)');
-  const uriSpec = read(sources, 'uri-spec');
-  const payload = find(sources, 'payload');
+  const uriSpec = all.read('uri-spec');
+  const payload = all.find('payload');
   return {
     service,
     address,
@@ -113,24 +114,24 @@ function readAnnouncing(sources: SettingSources) {
     uriSpec,
     payload: payload && parsePayload(payload, payloadType ?? 'map'),
     endpoints: endpoints.length > 0 ? endpoints : undefined,
-    check: readCheck(sources),
+    check: readCheck(all),
   };
 }
 
-function readCheck(sources: SettingSources): CheckSettings | undefined {
-  const target = read(sources, 'check');
-  const intervalMs = readOrDefault(sources, 'check-interval');
-  const threshold = readOrDefault(sources, 'check-threshold');
+function readCheck(all: AllSettings): CheckSettings | undefined {
+  const target = all.read('check');
+  const intervalMs = all.readOrDefault('check-interval');
+  const threshold = all.readOrDefault('check-threshold');
   return target && { target, intervalMs, threshold };
 }
 
 /** Other programs must be able to read what the instance is registered with; its id is the task's. */
-function checkInstance(sources: SettingSources): void {
+function checkInstance(all: AllSettings): void {
   for (const name of ['service', 'task-id'] as const) {
-    const given = find(sources, name);
+    const given = all.find(name);
     if (given) checkServiceName(given.text, given.label);
   }
-  const address = find(sources, 'address');
+  const address = all.find('address');
   if (address) checkAddress(address.text, address.label);
 }
 

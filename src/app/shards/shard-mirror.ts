@@ -8,9 +8,9 @@ import type { OwnedShards, ShardEvent } from '../../node/shards/index.js';
 import type { Announcement } from '../../zookeeper/discovery/announcement.js';
 import { leaseLog } from '../kit/log/lease-log.js';
 import { Mirror, Publisher } from '../kit/mirror.js';
-import type { ShardSettings } from '../settings/settings.js';
 import { type ProgramNews, ProgramShards } from './program-shards.js';
 import type { HeldShard, LeaseEnd, ServedShards, ShardsChange, ShardsState } from './shards-api.js';
+import type { ShardSettings } from './shards-settings.js';
 
 type Log = Parameters<typeof leaseLog>[0];
 

@@ -23,8 +23,13 @@ type Commands = Pick<typeof import('./data-command.js'), 'ls' | 'get' | 'set' | 
 
 const command = (name: keyof Commands) => async () => (await import('./data-command.js'))[name];
 
-/** The commands of the group `data`. */
+/** The group `data` and its commands. */
 export const DATA_COMMANDS = [
+  {
+    name: 'data',
+    description:
+      "look into Monastery's shared data in ZooKeeper, and change it: scalars, sets, lists and maps",
+  },
   row(
     'ls',
     'show what shared data there is',

@@ -1,6 +1,6 @@
 import { ConfigError } from '../base/errors.js';
 import { splitList } from '../base/plain-text.js';
-import type { Setting } from '../settings/setting.js';
+import type { SettingRows } from '../settings/setting.js';
 import { checked, integer, onOff, parsed } from '../settings/values.js';
 import type { DataDirOptions } from './data-dir-options.js';
 import { exclusionOf } from './exclude.js';
@@ -10,6 +10,7 @@ export const DATA_DIR_SETTINGS = {
   'data-dir': {
     kind: checked('root', checkRootText),
     option: 'dataDir.root',
+    wanted: '--data-dir ROOT with it',
     sentence:
       'the parent of the directories that follow the node ids, one for each version: NODE_DATA_DIR has the one of this tenure',
   },
@@ -17,6 +18,7 @@ export const DATA_DIR_SETTINGS = {
     kind: integer(1, 1_000),
     default: '2',
     option: 'dataDir.retention',
+    field: 'dataRetention',
     sentence: 'how many versions of the directory of a node id are kept, the new one included',
   },
   'data-exclude': {
@@ -41,10 +43,7 @@ export const DATA_DIR_SETTINGS = {
     sentence:
       'the root is on a disk that only this host has: a version is made from an older one only where this disk has that of the last tenure (see --sticky), otherwise it begins empty, with NODE_DATA_RESTORED=false',
   },
-} satisfies Readonly<Record<string, Setting>>;
-
-/** What `--data-dir` and the settings that go with it say. */
-export type DataDirSettings = Omit<DataDirOptions, 'onEvent'>;
+} as const satisfies SettingRows;
 
 function checkRootText(given: string, label: string): void {
   if (given === '' || given.includes('\0')) throw new ConfigError(label, given, 'the path of a directory');

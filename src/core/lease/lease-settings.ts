@@ -1,4 +1,4 @@
-import type { Setting } from '../settings/setting.js';
+import type { SettingRows } from '../settings/setting.js';
 import { checked, choice, duration, integer, text, upToOneDay } from '../settings/values.js';
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from './model/lease-state.js';
 
@@ -62,6 +62,7 @@ export const LEASE_SETTINGS = {
     kind: text('key', /^.{1,256}$/su, 'a text of 1 to 256 characters'),
     default: 'none',
     option: 'sticky',
+    wanted: '--sticky KEY with it',
     storeOnly: true,
     sentence:
       'names this instance over its restarts, such as a volume id: of the free node ids it gets the one that it held last; "file" is a key in the root of the data directory. A preference: two tasks with one key get two node ids',
@@ -98,6 +99,7 @@ export const LEASE_SETTINGS = {
   'on-retire': {
     kind: choice('drain', 'stop'),
     default: 'stop; for serve drain',
+    field: 'onRetire',
     storeOnly: true,
     sentence:
       'what happens when "nodelease scale" takes the node id out of use: stop asks the command to stop, drain lets it end by itself, without new work',
@@ -114,4 +116,4 @@ export const LEASE_SETTINGS = {
     option: 'provider',
     sentence: 'where node ids come from; those of ZooKeeper last as long as a session with it',
   },
-} satisfies Readonly<Record<string, Setting>>;
+} as const satisfies SettingRows;

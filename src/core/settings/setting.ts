@@ -15,16 +15,12 @@ export interface Setting {
   readonly default?: string;
   /** The option of `acquire()` with the same meaning. Durations are in milliseconds there. */
   readonly option?: string;
+  /** The field of `Settings` that has its value, for a setting that is read by itself. @default `option` */
+  readonly field?: string;
   /** The setting without which it is of no use. That may need another one itself. */
-  readonly needs?:
-    | 'data-dir'
-    | 'zookeeper'
-    | 'zookeeper-tls'
-    | 'service'
-    | 'check'
-    | 'config'
-    | 'sticky'
-    | 'shards';
+  readonly needs?: string;
+  /** What the settings that need this one ask for without it. @default another reader sees to that */
+  readonly wanted?: string;
   /** Whether it is about leases in a store, and of no use where node ids come from ZooKeeper. */
   readonly storeOnly?: true;
   /** Whether errors must not show its value. */
@@ -37,3 +33,6 @@ export interface Setting {
   /** What it means, without its range and default. */
   readonly sentence: string;
 }
+
+/** Rows of settings, by their names on the command line. */
+export type SettingRows = Readonly<Record<string, Setting>>;

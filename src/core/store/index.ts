@@ -26,12 +26,5 @@ export {
   type ProbeStatus,
   probeStore,
 } from './probe/probe.js';
-export type {
-  AzureStoreUrl,
-  EtcdStoreUrl,
-  FileStoreUrl,
-  GcsStoreUrl,
-  MemoryStoreUrl,
-  S3StoreUrl,
-  StoreUrl,
-} from './store-url.js';
+export type { StoreAccess } from './store-access.js';
+export type { StoreUrl } from './store-kind.js';

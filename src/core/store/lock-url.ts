@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { storeKindOf } from './stores.js';
 
 /** Each lock has its own folder here, next to the record of the probe for all of them. */
 export const LOCKS = 'locks';
@@ -9,16 +10,20 @@ export const LOCKS = 'locks';
  */
 export const LOCK_NAME = /^(?!.*\.json$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 
-/** What precedes the path below a store's root: the bucket, the container or the servers. */
-const ROOT = /^(?:file:|(?:s3|gs|etcds?):\/\/[^/]+\/|azblob:\/\/[^/]+\/[^/]+\/)/;
-
 /** The name of the lock that has this URL of a store as its place; undefined for every other URL. */
 export function lockNameOf(url: string): string | undefined {
-  const [root] = ROOT.exec(url) ?? [];
-  if (root === undefined) return undefined;
-  const segments = url.slice(root.length).split('/');
-  const [folder, name = ''] = segments.filter((segment) => segment !== '' && segment !== '.').slice(-2);
+  const { form } = storeKindOf(url) ?? {};
+  if (form === undefined) return undefined;
+  // The bucket, the container or the servers: what comes before the path in a store.
+  const root = segmentsOf(form).slice(0, -1);
+  const [folder, name = ''] = segmentsOf(url).slice(root.length).slice(-2);
   return folder === LOCKS && LOCK_NAME.test(name) ? name : undefined;
+}
+
+/** What follows the scheme. */
+function segmentsOf(url: string): string[] {
+  const path = url.slice(url.indexOf(':') + 1);
+  return path.split('/').filter((segment) => segment !== '' && segment !== '.');
 }
 
 /**

@@ -1,27 +1,16 @@
-import { checkArguments, checked, maybe, OBJECT, TEXT } from '../base/arguments.js';
+import { checkArguments, checked } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
-import type { EtcdAccess } from './etcd/etcd-access.js';
 import type { LeaseStore } from './lease-store.js';
-import { parseStoreUrl, STORES, type StoreUrl, takesEndpoint } from './store-url.js';
+import type { StoreAccess } from './store-access.js';
+import type { StoreUrl } from './store-kind.js';
+import { parseStoreUrl, STORE_FORMS } from './store-url.js';
+import { ACCESS, storeKindOf } from './stores.js';
 
 /** What a store needs in addition to its URL. */
-export interface OpenStoreOptions {
+export interface OpenStoreOptions extends StoreAccess {
   readonly clock: Clock;
   readonly random: RandomSource;
-  /**
-   * The http(s) URL of the service: an S3-compatible server, another cloud of Azure, an emulator. With `s3:`,
-   * `azblob:` and `gs:` only.
-   * @default the cloud's
-   */
-  readonly endpoint?: string | undefined;
-  /** The region of the bucket. With `s3://` only. @default what the AWS environment says */
-  readonly region?: string | undefined;
-  /**
-   * How to get into an etcd cluster. With `etcd://` and `etcds://` only.
-   * @default without user and client certificate
-   */
-  readonly etcd?: EtcdAccess | undefined;
   /**
    * How long one request may take in all, in milliseconds. Keep it below the renewal interval. Stores on this
    * machine ignore it.
@@ -37,47 +26,17 @@ export interface OpenStoreOptions {
  * store needs is not installed
  */
 export async function openStore(url: string | StoreUrl, options: OpenStoreOptions): Promise<LeaseStore> {
-  const { clock, random, endpoint } = checked(options, {
-    endpoint: maybe(TEXT),
-    region: maybe(TEXT),
-    etcd: maybe(OBJECT),
-  });
+  const { clock, endpoint } = checked(options, ACCESS);
   checkArguments({ clock });
-  if (typeof Object(url).kind !== 'string' && typeof url !== 'string')
-    throw new ConfigError('store', url, STORES);
   const store = typeof url === 'string' ? parseStoreUrl(url) : url;
+  const kind = storeKindOf(Object(store).url);
+  if (kind === undefined) throw new ConfigError('store', url, STORE_FORMS);
   if (endpoint !== undefined) {
-    if (!takesEndpoint(store))
+    if (kind.endpoint === undefined)
       throw new ConfigError('endpoint', endpoint, `no endpoint with the store ${store.url}`);
     checkEndpoint(endpoint);
   }
-  switch (store.kind) {
-    case 's3': {
-      const { openS3Store } = await import('./s3/open-s3-store.js');
-      return openS3Store({ ...options, ...store });
-    }
-    case 'etcd': {
-      const { openEtcdStore } = await import('./etcd/open-etcd-store.js');
-      const { observedAge } = await import('./observed-age.js');
-      return observedAge(openEtcdStore({ ...options, ...store }), clock);
-    }
-    case 'azblob': {
-      const { openAzureStore } = await import('./azure/open-azure-store.js');
-      return openAzureStore({ ...options, ...store });
-    }
-    case 'gs': {
-      const { openGcsStore } = await import('./gcs/open-gcs-store.js');
-      return openGcsStore({ ...options, ...store });
-    }
-    case 'file': {
-      const { FileLeaseStore } = await import('./file/file-lease-store.js');
-      return new FileLeaseStore({ directory: store.directory, clock, random });
-    }
-    case 'memory': {
-      const { MemoryLeaseStore } = await import('./memory/memory-lease-store.js');
-      return new MemoryLeaseStore({ clock });
-    }
-  }
+  return kind.open({ ...options, ...store });
 }
 
 function checkEndpoint(endpoint: string): void {

@@ -1,8 +1,9 @@
 import { ConfigError } from '../base/errors.js';
-import type { Setting } from '../settings/setting.js';
+import type { SettingRows } from '../settings/setting.js';
 import { checked, parsed, text } from '../settings/values.js';
 import { DEFAULT_STORE } from './default-store.js';
-import { checkStore, parseStoreUrl, STORES } from './store-url.js';
+import { checkStore, parseStoreUrl, STORE_FORMS } from './store-url.js';
+import { listed, OWN_SETTINGS, STORES } from './stores.js';
 
 /** The settings of the store that the leases are in. */
 export const STORE_SETTINGS = {
@@ -11,24 +12,24 @@ export const STORE_SETTINGS = {
     default: DEFAULT_STORE,
     option: 'store',
     storeOnly: true,
-    sentence: `${STORES}, which is private to one process and for trials; in a container it has to be given`,
+    sentence: `${STORE_FORMS}, which is private to one process and for trials; in a container it has to be given`,
   },
   endpoint: {
     kind: checked('url', checkServerUrl),
     default: 'the cloud of the store',
     option: 'endpoint',
     storeOnly: true,
-    sentence:
-      'the server of an S3-compatible store, another cloud of Azure or an emulator: http(s)://HOST:PORT',
+    sentence: `${listed(STORES.flatMap(({ endpoint = [] }) => endpoint))}: http(s)://HOST:PORT`,
   },
   region: {
     kind: text('name', /^[\w-]{1,64}$/, 'the name of a region such as eu-central-1'),
     default: 'what the AWS environment says',
     option: 'region',
     storeOnly: true,
-    sentence: 'the region of the S3 bucket',
+    sentence: `the region of ${listed(STORES.flatMap(({ region = [] }) => region))}`,
   },
-} satisfies Readonly<Record<string, Setting>>;
+  ...OWN_SETTINGS,
+} as const satisfies SettingRows;
 
 /** @throws {ConfigError} */
 function checkServerUrl(given: string, label: string): void {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../base/errors.js';
-import { parseStoreUrl, STORES } from './store-url.js';
+import { parseStoreUrl, STORE_FORMS } from './store-url.js';
 
 describe('a store URL', () => {
   it.each([
@@ -60,10 +60,10 @@ describe('a store URL', () => {
   });
 
   it.each([
-    ['', STORES],
-    ['leases', STORES],
-    ['http://127.0.0.1:9000/leases', STORES],
-    ['s3:leases', STORES],
+    ['', STORE_FORMS],
+    ['leases', STORE_FORMS],
+    ['http://127.0.0.1:9000/leases', STORE_FORMS],
+    ['s3:leases', STORE_FORMS],
     ['s3://', 'a bucket name'],
     ['s3:///prefix', 'a bucket name'],
     ['s3://ab', 'a bucket name'],
@@ -104,7 +104,7 @@ describe('a store URL', () => {
     ['file:///a%2', 'well-formed'],
     ['etcd://h1:2379', 'a prefix, which nothing else in the cluster uses'],
     ['etcd://h1:2379/', 'a prefix, which nothing else in the cluster uses'],
-    ['etcd:h1/p', STORES],
+    ['etcd:h1/p', STORE_FORMS],
     ['etcd:///p', 'a server is empty'],
     ['etcd://h1,/p', 'a server is empty'],
     ['etcd://h1/p,h2/q', 'or is the same behind each'],

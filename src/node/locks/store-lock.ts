@@ -13,35 +13,25 @@ import type { LeaseLostError } from '../../core/lease/model/lease.js';
 import { LockLostError } from '../../core/lease/model/lock-lost.js';
 import { DEFAULT_STORE, defaultStore } from '../../core/store/default-store.js';
 import { StoreError } from '../../core/store/lease-store.js';
+import type { StoreAccess } from '../../core/store/store-access.js';
+import { ACCESS } from '../../core/store/stores.js';
 import { type AcquireOptions, ownTaskId } from '../runtime/acquire.js';
 import { checkOptions } from '../runtime/check-options.js';
 import { type HeldNode, holdNode } from '../runtime/hold-node.js';
 import { checkLockName, ensureProbed, type LockStore, lockPlace } from './lock-place.js';
 
 /** The options of `acquire()` that mean the same for a lock. */
-const SHARED = [
-  'endpoint',
-  'region',
-  'etcd',
-  'waitPollMs',
-  'durationMs',
-  'graceMs',
-  'taskId',
-  'keeper',
-  'onEvent',
-  'signal',
-] as const;
+const SHARED = ['waitPollMs', 'durationMs', 'graceMs', 'taskId', 'keeper', 'onEvent', 'signal'] as const;
 const OWN = ['store', 'timeoutMs', 'clock', 'random'] as const;
 
 type SharedOptions = { readonly [Name in (typeof SHARED)[number]]?: AcquireOptions[Name] | undefined };
 
 /** How to acquire a lock. */
-export interface LockOptions extends SharedOptions {
+export interface LockOptions extends SharedOptions, StoreAccess {
   /**
-   * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`,
-   * `etcd://HOST:2379/prefix`, `file:DIR`, or `memory:`, which excludes no task, for trials. The lock is the
-   * cluster of one node id at `locks/NAME` below it. A function gets such a path, and opens your own store
-   * there, which is closed after use. Required in a container.
+   * The URL of a store, as for `acquire()`; `memory:` excludes no task, for trials. The lock is the cluster of
+   * one node id at `locks/NAME` below it. A function gets such a path, and opens your own store there, which
+   * is closed after use. Required in a container.
    * @default 'file:.nodelease'
    */
   readonly store?: LockStore | undefined;
@@ -162,7 +152,7 @@ function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise
 /** Checks what the compiler checks in TypeScript, too. @throws {ConfigError} */
 export function checkLock(name: string, options: LockOptions): void {
   checkLockName(name);
-  const names: readonly string[] = [...SHARED, ...OWN];
+  const names: readonly string[] = [...SHARED, ...Object.keys(ACCESS), ...OWN];
   checkKnown(options, names);
   checkWanted(options);
   const isMade = typeof options.store === 'function';

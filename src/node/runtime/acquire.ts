@@ -5,26 +5,26 @@ import { defaultTaskId } from '../../core/base/host/task-id.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { checkRoot, type DataDirOptions } from '../../core/data-dir/data-dir-options.js';
 import { checkWanted } from '../../core/lease/model/cluster-config.js';
-import type { LeaseListener } from '../../core/lease/model/lease.js';
+import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
 import { DEFAULT_STORE, defaultStore } from '../../core/store/default-store.js';
-import type { EtcdAccess } from '../../core/store/etcd/etcd-access.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
+import type { StoreAccess } from '../../core/store/store-access.js';
 import { parseAuth, parseConnectString } from '../../zookeeper/client/connect-string.js';
 import type { ZooKeeperTls } from '../../zookeeper/client/connection/tls.js';
 import { type Announcement, checkAnnouncement } from '../../zookeeper/discovery/announcement.js';
-import type { DiscoveryEvent } from '../../zookeeper/discovery/discovery.js';
+import type { Discovery, DiscoveryEvent } from '../../zookeeper/discovery/discovery.js';
 import { checkOptions } from './check-options.js';
 import { holdNode } from './hold-node.js';
-import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
+import { type LossPolicy, manage } from './managed-lease.js';
 import { NodeMonitor } from './node-monitor.js';
 import { installedTracer } from './open-telemetry-tracer.js';
 
 /** How to acquire a node id. */
-export interface AcquireOptions {
+export interface AcquireOptions extends StoreAccess {
   /**
-   * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`,
-   * `etcd://HOST:2379/prefix` (`etcds:` with TLS), `file:DIR`, `memory:`, or your own store. Required in a
-   * container. @default 'file:.nodelease'
+   * The URL of a store, such as `s3://bucket/prefix` or `file:DIR` (`docs/reference/stores.md` has all), or
+   * your own store. Required in a container.
+   * @default 'file:.nodelease'
    */
   readonly store?: string | LeaseStore;
   /**
@@ -83,12 +83,6 @@ export interface AcquireOptions {
    * 0 … 86400000. It needs `sticky`. @default 0
    */
   readonly stickyWaitMs?: number;
-  /** URL of the store's server: S3-compatible, another cloud of Azure, an emulator. @default the cloud's */
-  readonly endpoint?: string;
-  /** Region of the S3 bucket. @default what the AWS environment says */
-  readonly region?: string;
-  /** Access to an etcd cluster. @default without user and client certificate */
-  readonly etcd?: EtcdAccess;
   /**
    * Where the lease is renewed: `inline` in this thread, `worker` in a separate thread, which continues when
    * this one blocks. `worker` needs a store given by its URL, other than `memory:`. @default 'inline'
@@ -163,6 +157,16 @@ export interface AcquireZooKeeperOptions extends Announcement {
   readonly onEvent?: (event: DiscoveryEvent) => void;
 }
 
+/** A lease with its discovery and data directory. */
+export interface ManagedLease extends Lease {
+  /** The node in the discovery tree; undefined without ZooKeeper. */
+  readonly discovery: Discovery | undefined;
+  /** The absolute path of the data directory of this tenure; undefined without the option of that name. */
+  readonly dataDir: string | undefined;
+  /** Whether that directory was made from an older version; otherwise it was empty. */
+  readonly dataRestored: boolean | undefined;
+}
+
 /**
  * Acquires a node id and keeps it until it is released or lost.
  *
@@ -230,7 +234,6 @@ const OTHER_OPTIONS = [
   'keeper',
   'onLost',
   'zookeeper',
-  'etcd',
   'dataDir',
   'onEvent',
   'monitor',
@@ -245,13 +248,12 @@ const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'onEvent'] satisfies (keyof AcquireZ
 function checkAcquireOptions(options: AcquireOptions): void {
   checkWanted(options);
   checkOptions(options, '', OTHER_OPTIONS);
-  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper, etcd, dataDir } = options;
+  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper, dataDir } = options;
   if (keeper !== 'inline' && keeper !== 'worker')
     throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
   if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
     throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
   }
-  if (etcd !== undefined) checkOptions(etcd, 'etcd.', []);
   if (dataDir !== undefined) checkDataDirOptions(dataDir);
   if (provider === 'zookeeper') {
     if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper, too');

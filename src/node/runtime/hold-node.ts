@@ -2,19 +2,15 @@ import { withTimeout } from '../../core/base/abort.js';
 import { ConfigError } from '../../core/base/errors.js';
 import type { DataDirOptions } from '../../core/data-dir/data-dir-options.js';
 import type { PreparedDataDir } from '../../core/data-dir/prepare.js';
-import type { AcquireLeaseOptions } from '../../core/lease/acquire/acquire-lease.js';
+import type { TenureDirectory } from '../../core/data-dir/tenure-directory.js';
 import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
-import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
-import type { StoreSession } from '../../core/lease/session/store-session.js';
-import type { LeaseStore } from '../../core/store/lease-store.js';
 import { refuseLock } from '../../core/store/lock-url.js';
-import type { StoreUrl } from '../../core/store/store-url.js';
 import { parseConnectString } from '../../zookeeper/client/connect-string.js';
 import type { Announcement } from '../../zookeeper/discovery/announcement.js';
 import type { Discoverer, DiscovererOptions } from '../../zookeeper/discovery/discoverer.js';
 import type { Discovery, DiscoveryEvent, TenureOrigin } from '../../zookeeper/discovery/discovery.js';
+import { type LeaseSource, leaseSource, type SourceOptions } from './lease-source.js';
 import type { NodeMonitor } from './node-monitor.js';
-import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions, storeAccess } from './opened-store.js';
 
 /** How to reach ZooKeeper, and what to announce there. */
 export type ZooKeeperAccess = Omit<DiscovererOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> &
@@ -24,21 +20,7 @@ export type ZooKeeperAccess = Omit<DiscovererOptions, 'announcement' | 'clock' |
  * Options of {@link holdNode}. Names and defaults are those of `acquire()`, and of the settings of the
  * command line.
  */
-export interface HoldOptions
-  extends Omit<AcquireLeaseOptions, 'store' | 'onEvent'>,
-    Omit<StoreOptions, 'store'> {
-  /** A fixed node id. */
-  readonly nodeId?: number | undefined;
-  readonly provider?: 'store' | 'zookeeper';
-  /**
-   * Used unless the node id is fixed, or comes from ZooKeeper. A store that is passed as an object is not
-   * closed.
-   */
-  readonly store: StoreUrl | string | LeaseStore;
-  /** Where the lease is renewed: in this thread, or in a separate one. @default 'inline' */
-  readonly keeper?: 'inline' | 'worker';
-  /** Whether the keeper's own thread ends a process that does not act on a loss in time. @default false */
-  readonly killOnLoss?: boolean;
+export interface HoldOptions extends SourceOptions {
   readonly zookeeper?: ZooKeeperAccess | undefined;
   /** Prepared before the node is announced, and before it counts as held. */
   readonly dataDir?: DataDirOptions | undefined;
@@ -56,8 +38,6 @@ export interface HoldOptions
    */
   readonly onRenewed?: ((deadline: number) => void) | undefined;
   readonly onLeaseEvent?: LeaseListener | undefined;
-  /** Called when the store of a URL and its SDK have been loaded, before the first request. */
-  readonly onStoreOpened?: (() => void) | undefined;
   readonly onDiscoveryEvent?: ((event: DiscoveryEvent) => void) | undefined;
   /**
    * Waits for a step of the end, at most `limitMs`; must not reject.
@@ -117,7 +97,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   let discoverer: Discoverer | undefined;
   let source: LeaseSource | undefined;
   let lease: Lease | undefined;
-  let data: PreparedDataDir | undefined;
+  let directory: TenureDirectory | undefined;
   let origin: TenureOrigin = options.nodeId === undefined ? 'vacant' : 'static';
   const onEvent: LeaseListener = (event) => {
     if (event.type === 'renewed') options.onRenewed?.(event.deadline);
@@ -127,11 +107,10 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   };
   /** False if the file system does not answer: the node id is then held until the process ends. */
   const markedEnd = async () => {
-    // With copies, other programs' work may be left: `serve` cannot know. After a loss, own work may be left.
-    if (data === undefined || options.dataDir?.copy || !lease?.isValid()) return true;
-    const { markEnded } = await import('../../core/data-dir/marker.js');
+    // After a loss, own work may be left.
+    if (directory === undefined || !lease?.isValid()) return true;
     let isSettled = false;
-    const marked = markEnded(data.path).then(() => {
+    const marked = directory.end().then(() => {
       isSettled = true;
     });
     await limited('marking the end of the data directory', MARK_TIMEOUT_MS, marked);
@@ -154,10 +133,18 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   try {
     if (zookeeper !== undefined) discoverer = await openDiscoverer(zookeeper, options);
     await discoverer?.connected(signal);
-    source = await leaseSource(options, discoverer);
+    source = await leaseSource({ ...options, sticky: await stickyKey(options) }, discoverer);
     const { leases, announcesNode = true } = source;
     lease = await source.acquire(onEvent);
-    data = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
+    let data: PreparedDataDir | undefined;
+    if (options.dataDir) {
+      monitor?.waits(`node id ${lease.id} has been acquired, and its data directory is being prepared`);
+      const { TenureDirectory } = await import('../../core/data-dir/tenure-directory.js');
+      directory = new TenureDirectory(options.dataDir);
+      const released = (origin as TenureOrigin) === 'released';
+      // The lease is renewed meanwhile.
+      data = await directory.prepare({ lease, store: givesOutIds(options), released, clock, signal });
+    }
     const dataDir = data?.path;
     const discovery = await discoverer?.start(
       { lease, origin, leases, announcesNode, announcesService },
@@ -171,20 +158,6 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     await end({ workEnded: true });
     throw error;
   }
-}
-
-/** The data directory of a tenure, once it is complete. The lease is renewed meanwhile. */
-async function prepared(
-  dataDir: DataDirOptions,
-  lease: Lease,
-  origin: TenureOrigin,
-  options: HoldOptions,
-): Promise<PreparedDataDir> {
-  const { clock, signal, monitor } = options;
-  const store = givesOutIds(options);
-  monitor?.waits(`node id ${lease.id} has been acquired, and its data directory is being prepared`);
-  const { prepareDataDir } = await import('../../core/data-dir/prepare.js');
-  return prepareDataDir({ ...dataDir, lease, store, released: origin === 'released', clock, signal });
 }
 
 /** The URL of the source of the node ids. The servers of ZooKeeper may change, their chroot may not. */
@@ -207,102 +180,12 @@ async function openDiscoverer(zookeeper: ZooKeeperAccess, options: HoldOptions):
   return new Discoverer({ ...zookeeper, announcement: zookeeper, clock, random, onEvent });
 }
 
-/** Where a node id comes from, and what was opened for it. */
-interface LeaseSource {
-  readonly acquire: (onEvent: LeaseListener) => Promise<Lease>;
-  /** Reads the leases; undefined if there are none. */
-  readonly leases?: () => Promise<ClusterStatus | undefined>;
-  /** Whether the discovery tree makes the node id's znode. @default true */
-  readonly announcesNode?: boolean;
-  /** Closes what was opened for it. */
-  readonly close?: () => Promise<void>;
-}
-
-/** The source that the options name. */
-async function leaseSource(options: HoldOptions, discoverer: Discoverer | undefined): Promise<LeaseSource> {
-  const { nodeId, provider, keeper, taskId, signal } = options;
-  if (nodeId !== undefined) {
-    const { staticLease } = await import('../../core/lease/hold/static-lease.js');
-    signal?.throwIfAborted();
-    return { acquire: async () => staticLease({ id: nodeId, taskId }) };
-  }
-  if (provider === 'zookeeper') return fromZooKeeper(options, discoverer as Discoverer);
-  const wanted = { ...options, sticky: await stickyKey(options) };
-  return keeper === 'worker' ? fromWorker(wanted) : fromStore(wanted);
-}
-
 /** The key; `file` is the key in the root of the data directory. */
-async function stickyKey({ sticky, dataDir, random }: HoldOptions): Promise<string | undefined> {
-  if (sticky !== STICKY_FILE) return sticky;
+async function stickyKey(options: HoldOptions): Promise<string | undefined> {
+  const { sticky, dataDir, random, provider, nodeId } = options;
+  if (sticky !== STICKY_FILE || provider === 'zookeeper' || nodeId !== undefined) return sticky;
   if (dataDir === undefined)
     throw new ConfigError('sticky', sticky, 'a data directory with it, which has the key');
   const { stickyKeyAt } = await import('../../core/data-dir/claim-root.js');
   return stickyKeyAt(dataDir.root, random);
-}
-
-/** A node id from a store, kept in this thread. */
-async function fromStore(options: HoldOptions): Promise<LeaseSource> {
-  const { store: given } = options;
-  const isOwn = isUrl(given);
-  const store = isOwn ? await openedStore({ ...options, store: given }, options) : given;
-  options.onStoreOpened?.();
-  const { acquireLease } = await import('../../core/lease/acquire/acquire-lease.js');
-  return {
-    acquire: (onEvent) => acquireLease({ ...options, store, onEvent }),
-    leases: async () => inspect(await sessionOf(store, options)),
-    close: async () => (isOwn ? store.close() : undefined),
-  };
-}
-
-/** A node id from a store, renewed in a separate thread. */
-async function fromWorker(options: HoldOptions): Promise<LeaseSource> {
-  const { store, clock, random, signal, tracer, killOnLoss = false } = options;
-  const storeUrl = typeof store === 'string' ? store : store.url;
-  if (!isUrl(store) || storeUrl === 'memory:') {
-    throw new ConfigError(
-      'store',
-      storeUrl,
-      "the URL of a store outside this process when keeper is 'worker'",
-    );
-  }
-  const { forThread } = await import('./worker/messages.js');
-  const { acquireInWorker } = await import('./worker/worker-lease.js');
-  const settings = { ...storeAccess(options), ...forThread(options), store: storeUrl, killOnLoss };
-  // This thread's own connection, opened when it is first used.
-  let second: Promise<StoreSession> | undefined;
-  const session = () =>
-    (second ??= openedStore({ ...options, store }, options).then((opened) => sessionOf(opened, options)));
-  return {
-    acquire: (emit) => acquireInWorker({ settings, clock, random, session, signal, tracer, emit }),
-    leases: async () => inspect(await session()),
-    close: async () => (await second)?.store.close(),
-  };
-}
-
-/** A node id that is held as long as a session with ZooKeeper. */
-async function fromZooKeeper(
-  options: HoldOptions,
-  { zookeeper, fields: data }: Discoverer,
-): Promise<LeaseSource> {
-  const { acquireFromZooKeeper } = await import(
-    '../../zookeeper/discovery/allocation/acquire-from-zookeeper.js'
-  );
-  return {
-    acquire: (onEvent) => acquireFromZooKeeper({ ...options, zookeeper, data, onEvent }),
-    announcesNode: false,
-  };
-}
-
-async function sessionOf(store: LeaseStore, { clock }: HoldOptions): Promise<StoreSession> {
-  const { StoreSession } = await import('../../core/lease/session/store-session.js');
-  return new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
-}
-
-async function inspect(session: StoreSession): Promise<ClusterStatus | undefined> {
-  const { inspectCluster } = await import('../../core/lease/operate/inspect.js');
-  return inspectCluster(session);
-}
-
-function isUrl(store: HoldOptions['store']): store is Exclude<HoldOptions['store'], LeaseStore> {
-  return typeof store === 'string' || !('read' in store);
 }

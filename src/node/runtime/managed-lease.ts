@@ -4,7 +4,6 @@ import { systemClock } from '../../core/base/system.js';
 import { afterWork } from '../../core/lease/hold/lease-home.js';
 import type { Lease, LeaseLostError } from '../../core/lease/model/lease.js';
 import { graceAfterLoss } from '../../core/lease/model/lease-timing.js';
-import type { Discovery } from '../../zookeeper/discovery/discovery.js';
 import type { HeldNode } from './hold-node.js';
 
 /** The exit code of a process that lost its lease. */
@@ -13,27 +12,20 @@ const EXIT_LEASE_LOST = 76;
 /** What happens to the process when its lease is lost. */
 export type LossPolicy = 'exit' | 'signal' | ((error: LeaseLostError) => void);
 
-/** A lease with its discovery and data directory. */
-export interface ManagedLease extends Lease {
-  /** The node in the discovery tree; undefined without ZooKeeper. */
-  readonly discovery: Discovery | undefined;
-  /** The absolute path of the data directory of this tenure; undefined without the option of that name. */
-  readonly dataDir: string | undefined;
-  /** Whether that directory was made from an older version; otherwise it was empty. */
-  readonly dataRestored: boolean | undefined;
-}
-
 /**
  * The lease of a held node, for a program: a loss follows `onLost`, and its release ends the node.
  * `onRelease` is called when that begins.
  */
-export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void): ManagedLease {
-  const { lease, discovery, dataDir, dataRestored } = node;
+export function manage(
+  { lease, end, ...held }: HeldNode,
+  onLost: LossPolicy,
+  onRelease: () => void,
+): Lease & typeof held {
   let ending: Promise<void> | undefined;
   const release = () => {
     if (ending === undefined) {
       onRelease();
-      ending = afterWork(lease.home, (workEnded) => node.end({ workEnded, release: true }));
+      ending = afterWork(lease.home, (workEnded) => end({ workEnded, release: true }));
     }
     return ending;
   };
@@ -43,13 +35,11 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
     else if (onLost === 'exit') void exitInTime(error);
   });
   return {
+    ...held,
     id: lease.id,
     version: lease.version,
     taskId: lease.taskId,
     previous: lease.previous,
-    discovery,
-    dataDir,
-    dataRestored,
     signal: lease.signal,
     retiring: lease.retiring,
     get deadline() {

@@ -1,7 +1,8 @@
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
-import type { OpenStoreOptions } from '../../core/store/open-store.js';
-import type { StoreUrl } from '../../core/store/store-url.js';
+import type { StoreAccess } from '../../core/store/store-access.js';
+import type { StoreUrl } from '../../core/store/store-kind.js';
+import { ACCESS } from '../../core/store/stores.js';
 
 /**
  * The longest time of one request to the store, in milliseconds. A held lease with a short duration gives its
@@ -9,17 +10,14 @@ import type { StoreUrl } from '../../core/store/store-url.js';
  */
 export const REQUEST_TIMEOUT_MS = 5_000;
 
-/** How to reach a store. */
-type StoreAccess = Omit<OpenStoreOptions, 'clock' | 'random' | 'requestTimeoutMs'>;
-
 /** Which store, and how to reach it. */
 export interface StoreOptions extends StoreAccess {
   readonly store: StoreUrl | string;
 }
 
-/** Of settings that have more, how to reach the store. A field that is forgotten here does not compile. */
-export function storeAccess({ endpoint, region, etcd }: StoreAccess): Required<StoreAccess> {
-  return { endpoint, region, etcd };
+/** Of settings that have more, how to reach the store. */
+export function storeAccess(settings: StoreAccess): StoreAccess {
+  return Object.fromEntries(Object.keys(ACCESS).map((name) => [name, settings[name as keyof StoreAccess]]));
 }
 
 /**

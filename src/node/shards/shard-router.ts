@@ -1,4 +1,4 @@
-import { checked, maybe, OBJECT, TEXT } from '../../core/base/arguments.js';
+import { checked } from '../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { StoreUnusableError } from '../../core/base/errors.js';
 import { checkKnown } from '../../core/base/option-check.js';
@@ -6,14 +6,15 @@ import { systemClock, systemRandom } from '../../core/base/system.js';
 import { whileStoreIsBusy } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
+import type { StoreAccess } from '../../core/store/store-access.js';
 import { checkStore } from '../../core/store/store-url.js';
-import type { AcquireOptions } from '../runtime/acquire.js';
+import { ACCESS } from '../../core/store/stores.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import { decodeMap, SHARDS_KEY, type ShardMap } from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';
 
 /** How to reach the map of shards. */
-export interface ShardRouterOptions extends Pick<AcquireOptions, 'endpoint' | 'region' | 'etcd'> {
+export interface ShardRouterOptions extends StoreAccess {
   /** The store of the cluster: its URL, or your own, which is not closed. */
   readonly store: string | LeaseStore;
   /** How often the map is read, in milliseconds. @default 5000 */
@@ -48,7 +49,7 @@ export interface ShardRouter extends AsyncDisposable {
   refresh(): Promise<void>;
 }
 
-const NAMES = ['store', 'endpoint', 'region', 'etcd', 'refreshMs', 'clock', 'random'];
+const NAMES = ['store', ...Object.keys(ACCESS), 'refreshMs', 'clock', 'random'];
 
 /**
  * Routes keys to the nodes that own their shards, without a lease.
@@ -58,7 +59,7 @@ const NAMES = ['store', 'endpoint', 'region', 'etcd', 'refreshMs', 'clock', 'ran
  */
 export async function shardRouter(options: ShardRouterOptions): Promise<ShardRouter> {
   checkKnown(options, NAMES);
-  checked(options, { endpoint: maybe(TEXT), region: maybe(TEXT), etcd: maybe(OBJECT) });
+  checked(options, ACCESS);
   checkStore(options.store, 'store');
   const { store: given, refreshMs = 5_000, clock = systemClock, random = systemRandom } = options;
   const isOwn = typeof given === 'string';

@@ -1,5 +1,6 @@
 // What `/api/services` and `/api/configurations` send to their pages.
 import type { NodeRevisions } from '../../zookeeper/configuration/fleet-report.js';
+import type { LeaseClaim } from '../../zookeeper/services/instance/lease-claim.js';
 
 /** The first event, `hello`. */
 export interface EntriesHello {
@@ -68,12 +69,6 @@ export interface InstanceFacts {
   readonly claim: LeaseClaim | null;
   /** What it is for Dubbo, in words; absent if it is not Dubbo's, whose consumers ignore `disabled`. */
   readonly dubbo?: string;
-}
-
-/** What a payload says of a lease: in itself, or as texts in the metadata of Spring's. */
-export interface LeaseClaim {
-  readonly nodeId: number;
-  readonly version: number | null;
 }
 
 /** An entry of `/api/configurations`: a context by its name, a key by `<context>/<key>`. */

@@ -7,14 +7,16 @@ export type { Contender, Standing } from '../../zookeeper/recipes/standing.js';
 export type { DataEntry, DatumReport, SharedDataReport } from '../../zookeeper/shared-data/data-report.js';
 export type { FleetReport };
 
-/**
- * The discovery tree, and the locks, shared data and configurations that are followed: null while they cannot
- * be read.
- */
+/** What is followed in ZooKeeper's tree in addition to the discovery tree. */
+export interface TreeParts {
+  readonly locks: readonly Standing[];
+  readonly data: readonly SharedDataReport[];
+  readonly configurations: readonly FleetReport[];
+}
+
+/** The discovery tree, and the parts that are followed: null while they cannot be read. */
 export type TreeReport = DiscoveryReport & {
-  readonly locks?: readonly Standing[] | null | undefined;
-  readonly data?: readonly SharedDataReport[] | null | undefined;
-  readonly configurations?: readonly FleetReport[] | null | undefined;
+  readonly [Name in keyof TreeParts]?: TreeParts[Name] | null | undefined;
 };
 
 /** What `discovery ls --json` prints: every field is always there, null where there is nothing to say. */

@@ -24,6 +24,7 @@ export {
   type Znode,
   type ZnodeData,
   type ZnodeListener,
+  type ZnodeReader,
   type ZnodeStat,
   type ZooKeeper,
 } from './zookeeper.js';

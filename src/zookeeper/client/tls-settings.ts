@@ -1,4 +1,4 @@
-import type { Setting } from '../../core/settings/setting.js';
+import type { SettingRows } from '../../core/settings/setting.js';
 import { filePath, onOff, text } from '../../core/settings/values.js';
 
 const OF_TLS = {
@@ -34,4 +34,4 @@ export const ZOOKEEPER_TLS_SETTINGS = {
     option: 'zookeeper.tls.servername',
     sentence: 'the name in the certificates of all ZooKeeper servers, else the host of each',
   },
-} satisfies Readonly<Record<string, Setting>>;
+} as const satisfies SettingRows;

@@ -5,7 +5,7 @@ import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/re
 import { writeEphemeral } from '../client/retry.js';
 import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
 import type { FleetReport, NodeRevisions, Revisions } from './fleet-report.js';
-import { contextsOf, contextsOfNode, seenPath } from './layout.js';
+import { contextsOf, contextsOfNode, rootOf, seenPath } from './layout.js';
 import { type ConfigPlace, readHead, revisionIn } from './read-contexts.js';
 
 /** Shows others, in an ephemeral znode, which revisions this node runs; again in each new session. */
@@ -43,6 +43,18 @@ export class SeenReporter implements Reconciled {
     await this.#loop.close();
     if (zookeeper.state.status === 'connected') await zookeeper.remove(this.path).catch(() => undefined);
   }
+}
+
+/**
+ * The configurations that nodes run, as the part `configurations` of a `ClusterFollower`.
+ *
+ * @param root the parent of all contexts, within the chroot
+ * @throws {ConfigError} when it is not an absolute path
+ */
+export function followedConfigurations(root?: string) {
+  const path = rootOf({ root });
+  return (zookeeper: ZnodeReader, signal: AbortSignal): Promise<readonly FleetReport[]> =>
+    readFleet(zookeeper, path, { signal });
 }
 
 /**

@@ -9,7 +9,8 @@ export {
   type ConfigurationOptions,
   openConfiguration,
 } from './configuration.js';
-export type { Revisions } from './fleet-report.js';
+export { followedConfigurations } from './fleet.js';
+export type { FleetReport, NodeRevisions, Revisions } from './fleet-report.js';
 export type { KeyChange, Revision } from './history.js';
 export type { ConfigName } from './layout.js';
 export {

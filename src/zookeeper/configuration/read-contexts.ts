@@ -3,11 +3,13 @@ import { whileConnectionIsAway } from '../client/retry.js';
 import { CALL_TIMEOUT_MS, type CallOptions, type ZooKeeper } from '../client/zookeeper.js';
 import type { TimeSources, ZooKeeperContext } from '../client/zookeeper-context.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
-import type { WaitOptions } from '../recipes/recipe.js';
 import { propertiesOf, readTree } from './context-tree.js';
 import type { Revisions } from './fleet-report.js';
 import { decodeRevision } from './history.js';
 import { contextsOfNode, historyPath } from './layout.js';
+
+/** How long to wait for an answer. @default 10 s */
+type WaitOptions = Pick<CallOptions, 'timeoutMs' | 'signal'>;
 
 /** Where configuration is read and written. */
 export interface ConfigPlace extends ZooKeeperContext {

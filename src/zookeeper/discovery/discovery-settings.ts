@@ -1,7 +1,7 @@
 import { ConfigError } from '../../core/base/errors.js';
 import { MAX_PORT } from '../../core/base/ports.js';
 import { parseCheckTarget } from '../../core/settings/listen-address.js';
-import type { Setting } from '../../core/settings/setting.js';
+import type { SettingRows } from '../../core/settings/setting.js';
 import { checked, choice, duration, integer, onOff, parsed, text } from '../../core/settings/values.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../client/connect-string.js';
 import { checkZnodeName } from '../client/znode-path.js';
@@ -50,7 +50,7 @@ export const ZOOKEEPER_SETTINGS = {
     storeOnly: true,
     sentence: 'how long to wait, after taking over an expired lease, until all other nodes know of it',
   },
-} satisfies Readonly<Record<string, Setting>>;
+} as const satisfies SettingRows;
 
 /** The settings of what is announced in ZooKeeper, and of services. */
 export const ANNOUNCING_SETTINGS = {
@@ -58,6 +58,7 @@ export const ANNOUNCING_SETTINGS = {
     kind: checked('name', checkZnodeName),
     option: 'zookeeper.service',
     needs: 'zookeeper',
+    wanted: '--service with it (it is about an instance of a service)',
     sentence: 'the service to announce this node under',
   },
   address: {
@@ -113,6 +114,7 @@ export const ANNOUNCING_SETTINGS = {
     kind: parsed('target', parseCheckTarget),
     default: 'from start to end',
     needs: 'zookeeper',
+    wanted: '--check with it',
     sentence:
       'announce the service and the endpoints only while the command answers: http(s)://HOST:PORT/PATH with 2xx, or tcp:PORT or tcp:HOST:PORT with a connection; the first good answer suffices at the start',
   },
@@ -133,7 +135,7 @@ export const ANNOUNCING_SETTINGS = {
     needs: 'check',
     sentence: 'how many failed checks in a row take the service out, and how many good ones put it back',
   },
-} satisfies Readonly<Record<string, Setting>>;
+} as const satisfies SettingRows;
 
 function parseServers(given: string, label: string): ConnectString {
   if (!/^digest:/i.test(given)) return parseConnectString(given, label);

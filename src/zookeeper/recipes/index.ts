@@ -22,6 +22,8 @@ export { readLock, type WriteLockHandle, writeLock } from './read-write-lock.js'
 export type { RecipeOptions, WaitOptions } from './recipe.js';
 export { RecipeError, type RecipeFault } from './recipe-error.js';
 export { type SemaphoreOptions, semaphore } from './semaphore.js';
+export type { Contender, Standing } from './standing.js';
+export { followedLocks } from './standings.js';
 export {
   type CoordinateOptions,
   type JoinOptions,

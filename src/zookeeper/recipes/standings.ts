@@ -1,3 +1,4 @@
+import { checkArguments, listOf, TEXT } from '../../core/base/arguments.js';
 import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
 import type { Znode, ZnodeReader } from '../client/zookeeper.js';
 import { inOrder } from './contest.js';
@@ -18,6 +19,13 @@ const KINDS = [
 ] as const;
 /** Items of queues end so, too: no locks are below them. */
 const NUMBERED = /\d{10}$/;
+
+/** The locks, elections and semaphores at these paths and below, as the part `locks` of a `ClusterFollower`. */
+export function followedLocks(paths: readonly string[]) {
+  checkArguments({ paths }, { paths: listOf(TEXT) });
+  return (zookeeper: ZnodeReader, signal: AbortSignal): Promise<readonly Standing[]> =>
+    standingsBelow(zookeeper, paths, signal);
+}
 
 /**
  * The locks, elections and semaphores at these paths and below them that a task holds or waits for, by their

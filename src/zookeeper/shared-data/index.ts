@@ -5,7 +5,15 @@ export type { AnnouncedNode, DisconnectReason, KnownNode, NodeState } from './an
 export { type ConditionalCall, type SharedDatum, SharedMap, SharedScalar, SharedSet } from './collections.js';
 export type { Condition } from './collision-chain.js';
 export type { ContributionEvent } from './contributions.js';
-export type { Kind, Lifespan, Scalar } from './data-report.js';
+export type {
+  DataEntry,
+  DatumHead,
+  DatumReport,
+  Kind,
+  Lifespan,
+  Scalar,
+  SharedDataReport,
+} from './data-report.js';
 export type { DataCall } from './datum.js';
 export type { DatumRecord, Entry } from './entry.js';
 export { type Address, DEFAULT_ROOT, HASHED_PATHS, type PathStrategy, placeName, sha256 } from './layout.js';
@@ -17,6 +25,7 @@ export type {
   SupervisorState,
 } from './node-supervisor.js';
 export type { Change, Replica, Replicated } from './replica.js';
+export { followedData } from './report.js';
 export {
   fromScalar,
   type ScalarType,

@@ -1,3 +1,4 @@
+import { checkArguments, listOf, TEXT } from '../../core/base/arguments.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { nameAt } from '../client/znode-path.js';
 import type { Znode, ZnodeReader } from '../client/zookeeper.js';
@@ -28,8 +29,24 @@ type FoundZnode = Znode | 'denied';
 const READS = { data: 8, entries: 32 };
 /** How many elements are asked of which kind a collection without a record is. */
 const ASKED = 8;
+/** The limits of data that is followed. */
+const FOLLOWED_LIMITS = { entries: 1_000, characters: 200 };
 /** How much of data that cannot be understood is shown, in characters. */
 const EXCERPT = 40;
+
+/** The shared data below these roots, shortened, as the part `data` of a `ClusterFollower`. */
+export function followedData(roots: readonly string[]) {
+  checkArguments({ roots }, { roots: listOf(TEXT) });
+  return (
+    zookeeper: ZnodeReader,
+    signal: AbortSignal,
+    connect: string,
+  ): Promise<readonly SharedDataReport[]> => {
+    const read = (root: string) =>
+      readSharedData(zookeeper, { connect, root, limits: FOLLOWED_LIMITS }, signal);
+    return Promise.all(roots.map(read));
+  };
+}
 
 /**
  * Reads the shared data below a root znode by znode: what changes meanwhile may be incomplete. Changes

@@ -1,41 +1,23 @@
-import { CONFIG_COMMANDS } from '../../configuration/config-rows.js';
 import { DISCOVERY_COMMANDS } from '../../discovery/discovery-rows.js';
-import { type CommandRow, JSON_LINE, type OptionRow } from '../../kit/command-row.js';
+import { type CommandRow, type GroupRow, JSON_LINE, type OptionRow } from '../../kit/command-row.js';
 import {
   ACQUIRING,
   CREATING,
   HOLDING,
-  OF_CONFIG,
   OF_CONSOLE,
-  OF_DNS,
   OF_NODE_IDS,
-  OF_SERVICES,
   OF_STORE,
 } from '../../kit/command-settings.js';
 import { HOLDING_OPTIONS } from '../../kit/holding.js';
-import { RECIPE_COMMANDS } from '../../recipes/recipe-rows.js';
-import { DATA_COMMANDS } from '../../shared-data/data-rows.js';
-
-const ROOT = ['<root>', 'the root, as --data-dir has it'] as const;
+import { PRODUCT_COMMANDS } from '../../products.js';
+import { settingsOf } from '../../settings/settings-table.js';
 
 const EPOCH: OptionRow = [
   '--epoch <ms>',
   'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)',
 ];
 
-/** The commands that only hold others, and what their help says. */
-export const GROUPS: Readonly<Record<string, string>> = {
-  config: 'publish configuration in ZooKeeper, in the layout of Spring Cloud Zookeeper Config',
-  'data-dir': 'look at the directories that follow the node ids, and clean up',
-  discovery: 'look into the discovery tree in ZooKeeper',
-  zk: 'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, barriers, counters, queues',
-  'zk barrier': 'a gate that is open unless a task has set it',
-  'zk queue': 'a queue whose items are handed to one task each',
-  data: "look into Monastery's shared data in ZooKeeper, and change it: scalars, sets, lists and maps",
-};
-
-/** All commands, in the order of the help; the name of one in a group begins with the group's. */
-export const COMMANDS: readonly CommandRow[] = [
+const ROWS: readonly (CommandRow | GroupRow)[] = [
   {
     name: 'run',
     description: 'acquire a node id, run a command with it, release it when the command has ended',
@@ -48,7 +30,7 @@ export const COMMANDS: readonly CommandRow[] = [
         { repeatable: true, verbatim: true },
       ],
     ],
-    settings: [...HOLDING, ...OF_CONFIG],
+    settings: HOLDING,
     load: async () => (await import('./run-command.js')).runCommand,
   },
   {
@@ -56,7 +38,7 @@ export const COMMANDS: readonly CommandRow[] = [
     description: 'hold a node id for the other containers of a task, and show it over HTTP',
     examples: ['serve --http 127.0.0.1:7070', 'serve --store s3://bucket/prefix --wait-file /shared/node-id'],
     options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
-    settings: [...HOLDING, 'dns', ...OF_DNS],
+    settings: HOLDING,
     load: async () => (await import('./serve-command.js')).serveCommand,
   },
   {
@@ -141,14 +123,6 @@ export const COMMANDS: readonly CommandRow[] = [
     load: async () => (await import('../status/history-command.js')).historyCommand,
   },
   {
-    name: 'shards',
-    description: 'show which node owns which shard, and what is waited for',
-    examples: ['shards --store s3://bucket/prefix --watch', 'shards --json'],
-    options: [JSON_LINE, ['--watch', 'look again every second, until interrupted']],
-    settings: OF_STORE,
-    load: async () => (await import('../../shards/shards-command.js')).shardsCommand,
-  },
-  {
     name: 'scale',
     description: 'give the cluster more node ids, or fewer, with running tasks on it',
     examples: ['scale 40 --store s3://bucket/prefix', 'scale 10 --drain-timeout 30m'],
@@ -204,16 +178,6 @@ export const COMMANDS: readonly CommandRow[] = [
     ],
     settings: [...OF_NODE_IDS, ...OF_CONSOLE],
     load: async () => (await import('./console-command.js')).consoleCommand,
-  },
-  {
-    name: 'dns',
-    description:
-      'answer DNS questions for services and node ids in ZooKeeper, and for node ids and shards in a store',
-    examples: ['dns --zookeeper zk1:2181', 'dns --store s3://bucket/prefix --listen 127.0.0.1:5353'],
-    options: [['--listen <host:port>', 'where to answer, by UDP and TCP', { default: '127.0.0.1:8600' }]],
-    settings: [...OF_STORE, ...OF_SERVICES, ...OF_DNS, 'http', 'bearer-token-file'],
-    defaults: { store: 'memory:', http: 'nowhere' },
-    load: async () => (await import('../../dns/dns-command.js')).dnsCommand,
   },
   {
     name: 'id',
@@ -277,27 +241,16 @@ export const COMMANDS: readonly CommandRow[] = [
     settings: [],
     load: async () => (await import('./completion-command.js')).completionCommand(COMMANDS, GROUPS),
   },
-  {
-    name: 'data-dir ls',
-    description:
-      "show the versions of each node id's data directory, and which of them `gc` would remove, and why",
-    examples: ['data-dir ls /data', 'data-dir ls /data --data-retention 3 --json'],
-    arguments: [ROOT],
-    options: [JSON_LINE],
-    settings: ['data-retention'],
-    load: async () => (await import('../../data-dir/data-dir-command.js')).listDataDirs,
-  },
-  {
-    name: 'data-dir gc',
-    description: 'remove old versions of data directories, and what an ended task has left unfinished',
-    examples: ['data-dir gc /data', 'data-dir gc /data --data-retention 1'],
-    arguments: [ROOT],
-    options: [JSON_LINE],
-    settings: ['data-retention'],
-    load: async () => (await import('../../data-dir/data-dir-command.js')).cleanDataDirs,
-  },
   ...DISCOVERY_COMMANDS,
-  ...RECIPE_COMMANDS,
-  ...CONFIG_COMMANDS,
-  ...DATA_COMMANDS,
+  ...PRODUCT_COMMANDS,
 ];
+
+/** All commands, in the order of the help; the name of one in a group begins with the group's. */
+export const COMMANDS: readonly CommandRow[] = ROWS.flatMap((row) =>
+  'load' in row ? [{ ...row, settings: [...row.settings, ...settingsOf(row.name)] }] : [],
+);
+
+/** The words that only hold commands, and what their help says. */
+export const GROUPS: Readonly<Record<string, string>> = Object.fromEntries(
+  ROWS.flatMap((row) => ('load' in row ? [] : [[row.name, row.description]])),
+);

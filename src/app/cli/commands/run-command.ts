@@ -6,6 +6,7 @@ import { type Call, logFailure } from '../../kit/call.js';
 import { type Logger, loggerFor } from '../../kit/log/logger.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { SignalRelay } from '../../kit/terminal/signal-relay.js';
+import { ownVariables } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 import { inheritedFiles } from '../../supervisor/child.js';
 import { type EnvTemplate, parseEnvTemplates } from '../../supervisor/env-templates.js';
@@ -148,7 +149,7 @@ class CommandWorkload implements Workload {
    * listen there, too, nor get work of which its command does not know.
    */
   #environment(
-    { lease: { id, version, taskId, previous }, dataDir, dataRestored, url }: WorkloadNode,
+    { lease: { id, version, taskId, previous }, url, ...own }: WorkloadNode,
     variables: Variables | undefined,
   ): Record<string, string | undefined> {
     const templates = this.options.env.map(
@@ -161,8 +162,7 @@ class CommandWorkload implements Workload {
       NODE_ID_VERSION: String(version),
       NODELEASE_TASK_ID: taskId,
       NODE_PREVIOUS: previous,
-      // An inherited one is of another node id.
-      ...(dataDir !== undefined && { NODE_DATA_DIR: dataDir, NODE_DATA_RESTORED: String(dataRestored) }),
+      ...ownVariables(own),
       NODELEASE_URL: url,
       ...(url !== undefined && NOT_INHERITED),
     };

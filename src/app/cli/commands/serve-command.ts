@@ -51,12 +51,9 @@ export async function serveCommand({
       say(io, http.url);
       return http;
     };
-    // The node id is released while the other containers may be ending: a file of theirs must not be the
-    // successor's, too.
-    const dataDir = settings.dataDir && { ...settings.dataDir, copy: true };
     const sidecar = new Sidecar({ io, signals, monitor, waitFile, onRetire });
     const exitCode = await Promise.race([
-      runWorkload({ settings: { ...settings, dataDir }, io, signals, log, http: { monitor, open } }, sidecar),
+      runWorkload({ settings, io, signals, log, http: { monitor, open }, heldForOthers: true }, sidecar),
       sidecar.overdue(),
     ]);
     // Lost on the way to its release.

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { costFinding, costReport, versionsFinding } from './cost-finding.js';
 
+const LIST = 'S3 Standard, us-east-1';
 const cluster = { size: 20, durationMs: 60_000 };
 
 describe('the cost that doctor shows', () => {
@@ -28,7 +29,7 @@ describe('the cost that doctor shows', () => {
       getsPerMonth: 86_400,
       dollarsPerMonth: 12.99456,
     });
-    expect(costFinding(report, true).detail).toBe(
+    expect(costFinding(report, LIST).detail).toBe(
       '20 node ids, when all are held, with a duration of 60s, the settings read every 10m: ' +
         '2,592,000 writes (PUT) and 86,400 reads (GET) a month to renew them, $12.99, $0.65 for each of them, ' +
         'at $0.005 per 1,000 PUT and $0.0004 per 1,000 GET (S3 Standard, us-east-1)',
@@ -37,7 +38,7 @@ describe('the cost that doctor shows', () => {
 
   it('is less than a cent for one node id that is hardly ever renewed', () => {
     const report = costReport({ size: 1, durationMs: 86_400_000 });
-    expect(costFinding(report, true).detail).toBe(
+    expect(costFinding(report, LIST).detail).toBe(
       '1 node id, when it is held, with a duration of 24h: 90 writes (PUT) and 90 reads (GET) a month to renew them, less than a cent, ' +
         'at $0.005 per 1,000 PUT and $0.0004 per 1,000 GET (S3 Standard, us-east-1)',
     );

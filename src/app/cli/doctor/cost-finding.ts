@@ -39,18 +39,11 @@ export function costReport(
   };
 }
 
-/** Whose list has these prices, by the scheme of a store's URL. */
-const PRICE_LISTS: Readonly<Record<string, string>> = {
-  'azblob:': 'Blob Storage, hot and locally redundant, East US',
-  'gs:': 'Cloud Storage Standard in one region',
-};
-
 /**
- * @param paid whether the prices are those of the store itself, else of S3; undefined where requests cost
- * nothing
- * @param store its URL
+ * @param list where the prices are listed; undefined where requests cost nothing
+ * @param isElsewhere whether requests go to another server than that cloud's
  */
-export function costFinding(report: CostReport, paid: boolean | undefined, store = ''): Finding {
+export function costFinding(report: CostReport, list: string | undefined, isElsewhere = false): Finding {
   const { nodes, durationMs, settingsIntervalMs, dollarsPerMonth, putPrice, getPrice } = report;
   const held =
     nodes === 1
@@ -58,16 +51,15 @@ export function costFinding(report: CostReport, paid: boolean | undefined, store
       : `${nodes.toLocaleString('en-US')} node ids, when all are held`;
   const looks =
     settingsIntervalMs === null ? '' : `, the settings read every ${formatSetting(settingsIntervalMs)}`;
-  const list = PRICE_LISTS[store.slice(0, store.indexOf(':') + 1)] ?? 'S3 Standard, us-east-1';
   const prices = `$${putPrice} per 1,000 PUT and $${getPrice} per 1,000 GET (${list})`;
   const each = nodes === 1 ? '' : `, ${dollarsText(dollarsPerMonth / nodes)} for each of them`;
-  const cost = `${paid ? '' : 'on S3 '}${dollarsText(dollarsPerMonth)}${each}, at ${prices}`;
+  const cost = `${isElsewhere ? 'on S3 ' : ''}${dollarsText(dollarsPerMonth)}${each}, at ${prices}`;
   return finding(
     'cost',
     'ok',
     `${held}, with a duration of ${formatSetting(durationMs)}${looks}: ` +
       `${report.putsPerMonth.toLocaleString('en-US')} writes (PUT) and ${report.getsPerMonth.toLocaleString('en-US')} reads (GET) a month to renew them` +
-      (paid === undefined ? '' : `, ${cost}`),
+      (list === undefined ? '' : `, ${cost}`),
   );
 }
 

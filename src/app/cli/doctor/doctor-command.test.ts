@@ -76,7 +76,8 @@ describe('nodelease doctor', () => {
 
   it('says that the prices are those of S3 where requests go to another server', async () => {
     const clock = new VirtualClock();
-    const session = () => new StoreSession(new MemoryLeaseStore({ clock, remote: true }), clock, 1_000);
+    const store = () => Object.assign(new MemoryLeaseStore({ clock, remote: true }), { url: 's3://bucket' });
+    const session = () => new StoreSession(store(), clock, 1_000);
     const endpoint = 'http://127.0.0.1:9000';
     const costOf = async (terms: CostTerms) => {
       const { findings } = await examine(session(), { ...quick, clock, terms });

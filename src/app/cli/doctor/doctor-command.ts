@@ -3,6 +3,7 @@ import { markCluster, readCluster } from '../../../core/lease/session/cluster-st
 import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../../core/lease/session/store-session.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../../core/store/probe/probe.js';
+import { storeKindOf } from '../../../core/store/stores.js';
 import { complain, sayJson, sayLines } from '../../kit/answer.js';
 import { type Call, interruptible, onAllocated, onStore, reported } from '../../kit/call.js';
 import { ExitCode } from '../../kit/exit-codes.js';
@@ -76,7 +77,7 @@ export async function examine(
 ): Promise<Diagnosis> {
   const { store } = session;
   const { clock, random, signal, terms = {} } = options;
-  const isEtcd = /^etcds?:/.test(store.url);
+  const { cloudPrices } = storeKindOf(store.url) ?? {};
   const whenNotBusy = whileStoreIsBusy({ clock, random, signal });
   const findings: Finding[] = [];
   const facts: DiagnosisFacts = {};
@@ -91,7 +92,7 @@ export async function examine(
       return diagnosis(store.url, camunda.findings, { ...camunda, zookeeper: await lookAtZooKeeper?.() });
     }
     facts.probe = await probeStore(store, options);
-    findings.push(...probeFindings(facts.probe, !isEtcd));
+    findings.push(...probeFindings(facts.probe, cloudPrices !== undefined));
     for (const { keptDays = 0, ...fact } of (await store.describe?.(signal && { signal })) ?? []) {
       findings.push(finding(fact.id, fact.status, fact.detail, fact.title));
       versionsDays = Math.max(versionsDays, keptDays);
@@ -113,10 +114,8 @@ export async function examine(
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));
         findings.push(refusalFinding(reason, facts.probe.ok, accepted));
       }
-      // The prices are those of the clouds: not of another server, and of no server of one's own.
-      const isFree = !store.remote || isEtcd;
       findings.push(
-        costFinding(facts.cost, isFree ? undefined : terms.endpoint === undefined, store.url),
+        costFinding(facts.cost, cloudPrices, terms.endpoint !== undefined),
         ...(versionsDays > 0 ? [versionsFinding(facts.cost, versionsDays)] : []),
         ...paceFindings(store, facts.cost.durationMs),
       );

@@ -2,16 +2,11 @@ import { connect as connectSocket } from 'node:net';
 import { withTimeout } from '../../../core/base/abort.js';
 import { explain } from '../../../core/base/errors.js';
 import { formatServer, type ServerAddress } from '../../../zookeeper/client/connect-string.js';
-import { withinChroot } from '../../../zookeeper/client/znode-path.js';
-import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
-import { ignoring, isFault } from '../../../zookeeper/client/zookeeper-error.js';
-import { mixedPayloads } from '../../../zookeeper/services/instance/mixed-payloads.js';
-import { jsonPayload } from '../../../zookeeper/services/instance/payload-codec.js';
-import { ServiceDirectory } from '../../../zookeeper/services/service-directory.js';
-import { servicePath } from '../../../zookeeper/services/service-path.js';
+import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
 import { connectTo } from '../../kit/call.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { formatSetting } from '../../kit/terminal/text.js';
+import { mixedServices } from '../../services/mixed-services.js';
 import type { ZooKeeperSettings } from '../../settings/settings.js';
 import { type Finding, failureOf, finding, isSound } from './finding.js';
 import { checkRights, type RightsCheck } from './zookeeper-rights-check.js';
@@ -62,7 +57,12 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions) {
           : finding('zookeeper-session', 'warning', `${times}, by the bounds of the servers`),
       );
       rights = await checkRights({ ...options, zookeeper, chroot: connect.chroot });
-      findings.push(...rightsFindings(rights, settings), ...(await payloadFindings(zookeeper, options)));
+      findings.push(
+        ...rightsFindings(rights, settings),
+        ...(await mixedServices(zookeeper, options)).map((problem) =>
+          finding('mixed-payloads', 'warning', problem),
+        ),
+      );
     } catch (error) {
       findings.push(finding('zookeeper-session', 'fault', explain(failureOf(error, signal))));
     } finally {
@@ -139,24 +139,6 @@ function rightsFindings(
       'scratch znodes',
     );
   return findings;
-}
-
-/** The services that Java programs cannot read. One that may not be read, or not in time, is left out. */
-async function payloadFindings(
-  zookeeper: ZooKeeper,
-  { settings: { connect, basePath }, clock, signal }: ExamineZooKeeperOptions,
-): Promise<Finding[]> {
-  const root = withinChroot(connect.chroot, basePath);
-  const directory = new ServiceDirectory({ zookeeper, clock, payload: jsonPayload, basePath: root });
-  const found: Finding[] = [];
-  const unread = ignoring('no-auth', 'timeout');
-  for (const name of (await directory.names({ signal }).catch(unread)) ?? []) {
-    const instances = await directory.instances(name, { signal }).catch(unread);
-    const problem = mixedPayloads(instances ?? []);
-    if (problem)
-      found.push(finding('mixed-payloads', 'warning', `${servicePath(basePath, name)} ${problem}`));
-  }
-  return found;
 }
 
 /**

@@ -3,11 +3,11 @@ import { explain } from '../../../core/base/errors.js';
 import { systemClock as clock, systemRandom as random } from '../../../core/base/system.js';
 import type { ListenAddress } from '../../../core/settings/listen-address.js';
 import { toWire, type WireError } from '../../../node/runtime/worker/messages.js';
-import type { OpenDns } from '../../dns/open-dns.js';
 import type { MetricsText } from '../../http/node-app.js';
 import { type NodeServer, startNodeServer } from '../../http/node-server.js';
 import { problemOf } from '../../http/problem.js';
 import { isVisible, ownClusterView } from '../../kit/own-cluster-view.js';
+import { listenerFor } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 import { programAnswers } from '../parts.js';
 import { BoundedLog, type LogLine } from './bounded-log.js';
@@ -66,11 +66,11 @@ async function answer(
   const cluster = isVisible(settings) ? ownClusterView(settings, { clock, random }, { warn }) : undefined;
   let programs: Awaited<ReturnType<typeof programAnswers>> | undefined;
   let server: NodeServer | undefined;
-  let dns: OpenDns | undefined;
+  let listener: Awaited<ReturnType<typeof listenerFor>>;
   port.on('message', async (message: ToNodeHttp) => {
     if (message.type === 'metrics') return metrics.answered(message.metrics);
     await server?.close();
-    await Promise.all([cluster?.close(), dns?.close()]);
+    await Promise.all([cluster?.close(), listener?.close()]);
     monitor.close();
     programs?.close();
     post({ type: 'closed' });
@@ -84,12 +84,8 @@ async function answer(
   };
   try {
     programs = work && (await programAnswers(work, monitor));
-    if (settings.dns) {
-      const { openDns } = await import('../../dns/open-dns.js');
-      const at = { listen: settings.dns, label: '--dns' };
-      const info = (message: string) => log.write('info', message);
-      dns = await openDns({ ...at, settings, io: { clock, random }, log: { info, warn } });
-    }
+    const info = (message: string) => log.write('info', message);
+    listener = await listenerFor({ settings, io: { clock, random }, log: { info, warn } });
     server = await startNodeServer({
       listen,
       bearerTokenFile: settings.bearerTokenFile,
@@ -97,7 +93,7 @@ async function answer(
       clock,
       monitor,
       parts: programs && [programs.part],
-      metrics: dns ? joined(metrics, dns.metrics) : metrics,
+      metrics: listener ? joined(metrics, listener.metrics) : metrics,
       onFailure,
       cluster: cluster && (() => cluster.open()),
       labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },

@@ -1,6 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
 import { orAborted } from '../../../core/base/abort.js';
-import type { DataDirOptions } from '../../../core/data-dir/data-dir-options.js';
 import { type HeldNode, holdNode } from '../../../node/runtime/hold-node.js';
 import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
 import { installedTracer, type OpenTelemetryTracer } from '../../../node/runtime/open-telemetry-tracer.js';
@@ -12,6 +11,7 @@ import type { Logger } from '../../kit/log/logger.js';
 import type { Io } from '../../kit/terminal/io.js';
 import type { SignalRelay } from '../../kit/terminal/signal-relay.js';
 import { withTimeout } from '../../kit/terminal/with-timeout.js';
+import { ownHoldOptions } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 import { announcingProblem } from '../../settings/zookeeper-settings.js';
 import { onRetirement } from '../../supervisor/held.js';
@@ -19,7 +19,7 @@ import type { WorkEnd } from '../../supervisor/supervisor.js';
 import type { NodeHttp } from '../node-http/node-http.js';
 
 /** What a workload gets. */
-export interface WorkloadNode extends Pick<HeldNode, 'lease' | 'dataDir' | 'dataRestored'> {
+export interface WorkloadNode extends Omit<HeldNode, 'discovery' | 'end'> {
   /** Names the task in every line. */
   readonly log: Logger;
   /**
@@ -60,6 +60,8 @@ export interface WorkloadOptions {
   readonly http?:
     | { readonly monitor: NodeMonitor; readonly open: (log: Logger) => Promise<NodeHttp> }
     | undefined;
+  /** Whether other processes work with the node id. @default false */
+  readonly heldForOthers?: boolean;
 }
 
 /** How long the export of the last spans may hold up the exit, in milliseconds. */
@@ -72,7 +74,7 @@ const FLUSH_TIMEOUT_MS = 500;
  * @throws whatever kept it from a node id: {ConfigError}, {StoreError}, `Interrupted`, …
  */
 export async function runWorkload(options: WorkloadOptions, workload: Workload): Promise<number> {
-  const { settings, io, signals } = options;
+  const { settings, io, signals, heldForOthers = false } = options;
   const { env, execArgv, clock, processId } = io;
   let { log } = options;
   const { nodeId, provider, store, zookeeper } = settings;
@@ -87,7 +89,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     const signal = signals.interrupted;
     const taskId = await taskIdOf(settings, io, log, signal);
     log = log.child({ taskId });
-    const dataDir = await dataDirOf(settings, log);
+    const own = await ownHoldOptions(settings, log, heldForOthers);
     // The first line: a slip in it makes another cluster.
     logSource(settings, log);
     http?.announce(log);
@@ -112,7 +114,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       tracer,
       monitor: options.http?.monitor,
       announcesService: zookeeper?.check === undefined,
-      dataDir,
+      ...own,
       onRenewed: (deadline) => workload.renewed?.(deadline),
       onLeaseEvent: leaseLog(log),
       // Before the store is probed: its requests would let the heap grow. After the SDK has been loaded: V8
@@ -137,15 +139,6 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   }
 }
 
-/** The data directory, whose preparation is logged. @throws {ConfigError} when its root cannot be used */
-async function dataDirOf({ dataDir }: Settings, log: Logger): Promise<DataDirOptions | undefined> {
-  if (dataDir === undefined) return undefined;
-  const { checkRoot } = await import('../../../core/data-dir/data-dir-options.js');
-  await checkRoot(dataDir.root, '--data-dir', 'write');
-  const { dataDirLog } = await import('../../data-dir/data-dir-log.js');
-  return { ...dataDir, onEvent: dataDirLog(log) };
-}
-
 /**
  * Has V8 prefer a small heap to a fast one: this process does next to nothing, and runs with every task.
  */
@@ -166,7 +159,8 @@ async function runWith(
 ): Promise<number> {
   const { settings, io, log, http, signals } = options;
   const { url, work: served } = server ?? {};
-  const { lease } = node;
+  const { discovery, end: endNode, ...own } = node;
+  const { lease } = own;
   let routing: RoutingEntries | undefined;
   let forgetRetirement = () => {};
   // False while work that relies on the node id may be left.
@@ -174,15 +168,13 @@ async function runWith(
   try {
     signals.interrupted.throwIfAborted();
     const { check, service, endpoints } = settings.zookeeper ?? {};
-    if (node.discovery && (service !== undefined || endpoints !== undefined)) {
+    if (discovery && (service !== undefined || endpoints !== undefined)) {
       const { RoutingEntries } = await import('../../discovery/routing-entries.js');
-      routing = new RoutingEntries({ discovery: node.discovery, check, clock: io.clock, log });
+      routing = new RoutingEntries({ discovery, check, clock: io.clock, log });
     }
     // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.
     forgetRetirement = onRetirement(lease, () => void routing?.withdraw());
-    const { dataDir, dataRestored } = node;
-    const zookeeper = node.discovery?.zookeeper;
-    const held = { lease, log, routing, zookeeper, dataDir, dataRestored, url, served };
+    const held = { ...own, log, routing, zookeeper: discovery?.zookeeper, url, served };
     if (served) await orAborted(served.takePart(lease, log, settings.zookeeper), signals.interrupted);
     await workload.prepare?.(held);
     workEnded = false;
@@ -195,6 +187,6 @@ async function runWith(
     // Whatever has happened: the command is not asked any more.
     void routing?.withdraw();
     // A lost lease has nothing left to release.
-    await node.end({ workEnded, release: workEnded && lease.isValid() });
+    await endNode({ workEnded, release: workEnded && lease.isValid() });
   }
 }

@@ -3,7 +3,6 @@ import type { Clock } from '../../base/clock.js';
 import { concurrently, REQUESTS_AT_ONCE } from '../../base/concurrently.js';
 import { explain, StoreUnusableError } from '../../base/errors.js';
 import type { Interval } from '../../store/lease-store.js';
-import { nothingAt } from '../../store/lock-url.js';
 import { createVacant, listAbsentIds } from '../acquire/bootstrap.js';
 import { type EnsureClusterOptions, ensureCluster } from '../acquire/ensure-cluster.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
@@ -148,7 +147,10 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
   checkArguments({ session, clock });
   refuseCamunda(session, (await session.list()).objects);
   const cluster = await readCluster(session);
-  if (cluster === undefined) throw new StoreUnusableError(nothingAt(session.store.url));
+  if (cluster === undefined)
+    throw new StoreUnusableError(
+      `There is no cluster at ${session.store.url} yet: there is nothing to repair.`,
+    );
   const { config } = cluster;
   const ids = Array.from({ length: config.peak }, (_, id) => id);
   // Noted one by one: keeping the known nodes of all leases would take memory by the square of their number.

@@ -10,7 +10,7 @@ import { ageFromHeaders, storeTime } from '../http-times.js';
 import type { LeaseStore, Listing, StoreCallOptions, StoredObject, WriteResult } from '../lease-store.js';
 import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
 import { attempt, required, type StoreRequest, senseless } from '../store-request.js';
-import { below } from '../store-url.js';
+import { below } from '../url-path.js';
 import { classifyReply } from './classify-reply.js';
 
 /**

@@ -1,4 +1,4 @@
-import type { Setting } from '../../settings/setting.js';
+import type { SettingRows } from '../../settings/setting.js';
 import { checked, filePath } from '../../settings/values.js';
 import { parseEtcdAuth } from './etcd-access.js';
 
@@ -29,4 +29,4 @@ export const ETCD_SETTINGS = {
     option: 'etcd.key',
     sentence: 'the PEM file of its private key, without a passphrase',
   },
-} satisfies Readonly<Record<string, Setting>>;
+} as const satisfies SettingRows;

@@ -20,7 +20,7 @@ import {
   StoreDriver,
 } from '../store-driver.js';
 import { attempt, failing, required, type StoreRequest, senseless } from '../store-request.js';
-import { below } from '../store-url.js';
+import { below } from '../url-path.js';
 import { classifyNoToken, classifyReply } from './classify-reply.js';
 
 /** Settings of a {@link GcsLeaseStore}. */

@@ -18,7 +18,7 @@ import {
   StoreDriver,
 } from '../store-driver.js';
 import { givenUp, requestSignal, required, type StoreRequest, senseless } from '../store-request.js';
-import { below } from '../store-url.js';
+import { below } from '../url-path.js';
 import {
   classifyReply,
   DIRECTORY_BUCKET,

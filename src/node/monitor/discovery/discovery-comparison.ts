@@ -4,15 +4,12 @@ import { concurrently } from '../../../core/base/concurrently.js';
 import { explain, NodeLeaseError } from '../../../core/base/errors.js';
 import type { ClusterStatus, NodeStatus } from '../../../core/lease/operate/inspect.js';
 import { CALLS_AT_ONCE } from '../../../zookeeper/client/call-limits.js';
-import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
+import type { ZnodeReader, ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
-import { readFleet } from '../../../zookeeper/configuration/fleet.js';
 import { decodeAssignment } from '../../../zookeeper/discovery/assignment.js';
 import { DISCOVERY_PATH, entryPath } from '../../../zookeeper/discovery/tree-paths.js';
-import { standingsBelow } from '../../../zookeeper/recipes/standings.js';
-import { readSharedData } from '../../../zookeeper/shared-data/report.js';
 import type { DiscoveryStatusReport, NodeDiscovery } from '../../wire/status-report.js';
-import type { TreeReport } from '../../wire/tree-report.js';
+import type { TreeParts, TreeReport } from '../../wire/tree-report.js';
 import { discoveryReport } from './discovery-report.js';
 import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
 
@@ -70,18 +67,14 @@ export class DiscoveryComparison {
 }
 
 /**
- * The connect string, the paths of the followed locks, and the roots of the followed shared data and
- * configurations.
+ * How the parts of ZooKeeper's tree are read that are followed in addition to the discovery tree, by their names
+ * in the report. A part that cannot be read is null there.
  */
-interface TreeQuery {
-  readonly connect: string;
-  readonly locks?: readonly string[] | undefined;
-  readonly data?: readonly string[] | undefined;
-  readonly configRoot?: string | undefined;
-}
-
-/** The limits of reported shared data. */
-const DATA_LIMITS = { entries: 1_000, characters: 200 };
+export type FollowedParts = {
+  readonly [Name in keyof TreeParts]?:
+    | ((zookeeper: ZnodeReader, signal: AbortSignal, connect: string) => Promise<TreeParts[Name]>)
+    | undefined;
+};
 
 /**
  * Reads the whole discovery tree, and compares it with the held node ids. If the tree cannot be read, the
@@ -92,7 +85,7 @@ const DATA_LIMITS = { entries: 1_000, characters: 200 };
  */
 export async function scanTree(
   zookeeper: TreeReader & Pick<ZooKeeper, 'whenConnected'>,
-  { connect, locks: paths, data: roots, configRoot }: TreeQuery,
+  { connect, parts }: { readonly connect: string; readonly parts: FollowedParts },
   nodes: () => readonly NodeStatus[],
   signal: AbortSignal,
 ): Promise<{ readonly report: TreeReport | null; readonly status: DiscoveryStatusReport }> {
@@ -101,13 +94,10 @@ export async function scanTree(
   try {
     await zookeeper.whenConnected({ timeoutMs: TIMEOUT_MS.usual, signal });
     const snapshot = await orAborted(readDiscovery(zookeeper, DISCOVERY_PATH, signal), signal);
-    const orNull = <T>(read: Promise<T>) => orAborted(read, signal).catch(() => null);
-    const dataAt = (root: string) =>
-      readSharedData(zookeeper, { connect, root, limits: DATA_LIMITS }, signal);
-    const locks = paths && (await orNull(standingsBelow(zookeeper, paths, signal)));
-    const data = roots && (await orNull(Promise.all(roots.map(dataAt))));
-    const configurations =
-      configRoot === undefined ? undefined : await orNull(readFleet(zookeeper, configRoot, { signal }));
+    const read: Record<string, unknown> = {};
+    for (const [name, part] of Object.entries(parts))
+      if (part)
+        read[name] = await orAborted<unknown>(part(zookeeper, signal, connect), signal).catch(() => null);
     const held = before.length === 0 ? heldOf(nodes()) : before;
     const shown = new Map(
       snapshot?.entries.map((entry) => [
@@ -117,7 +107,7 @@ export async function scanTree(
     );
     const status = discoveryStatus(held.map((node) => compared(node, shown.get(node.id))));
     return {
-      report: { ...discoveryReport(connect, DISCOVERY_PATH, snapshot), locks, data, configurations },
+      report: { ...discoveryReport(connect, DISCOVERY_PATH, snapshot), ...read },
       status,
     };
   } catch (error) {

@@ -10,8 +10,7 @@ import {
   type MemoryIntercept,
   MemoryLeaseStore,
 } from '../../../../src/core/store/memory/memory-lease-store.js';
-import { type AcquireOptions, acquire } from '../../../../src/node/runtime/acquire.js';
-import type { ManagedLease } from '../../../../src/node/runtime/managed-lease.js';
+import { type AcquireOptions, acquire, type ManagedLease } from '../../../../src/node/runtime/acquire.js';
 import { FaultProxy } from '../../../support/network/fault-proxy.js';
 import { killAll, runCli, runProcess, type TestProcess } from '../../../support/processes.js';
 import { TreeReader } from '../../../support/tree-reader.js';

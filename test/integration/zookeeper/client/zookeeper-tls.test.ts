@@ -4,12 +4,12 @@ import { ACL, createClient, Id, Permission } from 'node-zookeeper-client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../../src/core/base/system.js';
 import { acquire } from '../../../../src/node/runtime/acquire.js';
-import { connectServices } from '../../../../src/node/runtime/connect-services.js';
 import {
   openZooKeeper,
   type ZooKeeperClient,
   type ZooKeeperOptions,
 } from '../../../../src/zookeeper/client/zookeeper-client.js';
+import { connectServices } from '../../../../src/zookeeper/services/connect-services.js';
 import { type Certificate, TestAuthority } from '../../../support/certificates.js';
 import { stopProxies, throughProxy } from '../../../support/network/proxies.js';
 import { killAll, runCli } from '../../../support/processes.js';

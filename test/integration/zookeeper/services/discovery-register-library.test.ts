@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ManagedLease } from '../../../../src/node/runtime/acquire.js';
 import { type AcquireZooKeeperOptions, acquire } from '../../../../src/node/runtime/acquire.js';
-import type { ManagedLease } from '../../../../src/node/runtime/managed-lease.js';
 import type { Discovery } from '../../../../src/zookeeper/discovery/discovery.js';
 import { runInProcess } from '../../../support/in-process.js';
 import { throughProxy } from '../../../support/network/proxies.js';

@@ -11,7 +11,7 @@ import {
   type DiscoveryServerEvent,
   type DiscoveryServerOptions,
   startDiscoveryServer,
-} from '../../../../src/app/http/curator/discovery-server.js';
+} from '../../../../src/app/services/curator/discovery-server.js';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { stopProxies, throughProxy } from '../../../support/network/proxies.js';

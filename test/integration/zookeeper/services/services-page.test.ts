@@ -7,7 +7,7 @@ import {
   type DiscoveryServer,
   type DiscoveryServerOptions,
   startDiscoveryServer,
-} from '../../../../src/app/http/curator/discovery-server.js';
+} from '../../../../src/app/services/curator/discovery-server.js';
 import { startNodeServer } from '../../../../src/app/http/node-server.js';
 import { servicesPage } from '../../../../src/app/services/services-api.js';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
-import { connectServices } from '../../../../src/node/runtime/connect-services.js';
+import { connectServices } from '../../../../src/zookeeper/services/connect-services.js';
 import {
   decodeInstance,
   encodeInstance,

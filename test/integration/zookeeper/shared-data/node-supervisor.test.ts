@@ -3,8 +3,8 @@ import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import { evictHolder } from '../../../../src/core/lease/operate/evict.js';
 import { StoreSession } from '../../../../src/core/lease/session/store-session.js';
 import { FileLeaseStore } from '../../../../src/core/store/file/file-lease-store.js';
+import type { ManagedLease } from '../../../../src/node/runtime/acquire.js';
 import { acquire } from '../../../../src/node/runtime/acquire.js';
-import type { ManagedLease } from '../../../../src/node/runtime/managed-lease.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import type {
   SupervisorOptions,

@@ -1,11 +1,11 @@
-import type { Znode } from '../../../zookeeper/client/zookeeper.js';
-import { dubboText, isDubboFolder } from '../../../zookeeper/services/instance/dubbo-instance.js';
-import { decodeInstance } from '../../../zookeeper/services/instance/instance-codec.js';
-import { isInService, jsonPayload } from '../../../zookeeper/services/instance/payload-codec.js';
-import { shortened } from '../../../zookeeper/services/shortened.js';
-import type { LeaseClaim, ServiceEntry } from '../../wire/entries-wire.js';
-
-const MAX_TEXT = 2_000;
+import type { ServiceEntry } from '../../node/wire/entries-wire.js';
+import type { Znode } from '../../zookeeper/client/zookeeper.js';
+import { dubboText, isDubboFolder } from '../../zookeeper/services/instance/dubbo-instance.js';
+import { decodeInstance } from '../../zookeeper/services/instance/instance-codec.js';
+import { claimIn } from '../../zookeeper/services/instance/lease-claim.js';
+import { isInService, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
+import { shortened } from '../../zookeeper/services/shortened.js';
+import { excerpt, MAX_TEXT } from '../http/console/excerpt.js';
 
 /** Decodes a znode below a service. Never throws. */
 export function readEntry(service: string, id: string, { data, stat }: Znode): Partial<ServiceEntry> {
@@ -52,22 +52,4 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
         ? 'has znodes below it'
         : null,
   };
-}
-
-/** The node id that a payload names; null if it names none. */
-export function claimIn(payload: unknown): LeaseClaim | null {
-  const fields = Object(payload) as Partial<Record<string, unknown>>;
-  const metadata = Object(fields.metadata) as Partial<Record<string, unknown>>;
-  const nodeId = countOf(fields.nodeId ?? metadata.nodeId);
-  return nodeId === null ? null : { nodeId, version: countOf(fields.version ?? metadata.version) };
-}
-
-function countOf(value: unknown): number | null {
-  const count = typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value;
-  return Number.isSafeInteger(count) && (count as number) >= 0 ? (count as number) : null;
-}
-
-/** A copy of the beginning, where it is long: a substring keeps the whole text in memory. */
-export function excerpt(text: string): string {
-  return text.length > MAX_TEXT ? `${Buffer.from(text.slice(0, MAX_TEXT - 1))}…` : text;
 }

@@ -6,10 +6,8 @@ import { ConfigError } from '../../../core/base/errors.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
 import type { ServiceCall, ServiceDirectory } from '../../../zookeeper/services/service-directory.js';
 import { shortened } from '../../../zookeeper/services/shortened.js';
-import { type ServicesSource, servicesApi } from '../../services/services-api.js';
-import { SharedQueries } from '../console/shared-queries.js';
-import { consoleAssets } from '../console-assets.js';
-import { type MetricsText, metricsRoute } from '../node-app.js';
+import { consoleAssets } from '../../http/console-assets.js';
+import { type MetricsText, metricsRoute } from '../../http/node-app.js';
 import {
   answerFailures,
   doneAnswer,
@@ -18,12 +16,14 @@ import {
   problemResponse,
   route,
   unavailable,
-} from '../problem.js';
-import { readJson } from '../read-json.js';
-import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../server/access.js';
-import { OpenStreams } from '../server/open-streams.js';
+} from '../../http/problem.js';
+import { readJson } from '../../http/read-json.js';
+import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../../http/server/access.js';
+import { OpenStreams } from '../../http/server/open-streams.js';
+import { type ServicesSource, servicesApi } from '../services-api.js';
 import { instanceJson, instanceOf } from './instance-json.js';
 import type { ProviderPool } from './provider-pool.js';
+import { SharedQueries } from './shared-queries.js';
 
 /** What a {@link discoveryApp} answers from. */
 export interface DiscoveryAppOptions {

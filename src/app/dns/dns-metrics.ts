@@ -1,5 +1,5 @@
 import { Counter, Gauge, Registry } from 'prom-client';
-import type { MetricsText } from './node-app.js';
+import type { MetricsText } from '../http/node-app.js';
 
 /** A reply to a DNS query, as it is counted. */
 interface CountedReply {

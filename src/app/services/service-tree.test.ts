@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../../test/support/virtual-clock.js';
-import type { SessionState } from '../../../zookeeper/client/session-state.js';
-import type { ReadingWatch, Znode, ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
+import { VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { SessionState } from '../../zookeeper/client/session-state.js';
+import type { ReadingWatch, Znode, ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { ServiceTree } from './service-tree.js';
 
 /** Znodes in memory, and the watches on them. */

@@ -2,14 +2,14 @@ import { checkArguments, kind, maybe, OBJECT, TEXT } from '../../core/base/argum
 import { ConfigError } from '../../core/base/errors.js';
 import { checkKnown } from '../../core/base/option-check.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import type { ZooKeeperTls } from '../../zookeeper/client/connection/tls.js';
+import type { ZooKeeperTls } from '../client/connection/tls.js';
 import {
   DISCOVERY_SESSION_TIMEOUT_MS,
   openZooKeeper,
   type ZooKeeperClient,
-} from '../../zookeeper/client/zookeeper-client.js';
-import { PAYLOAD, type PayloadCodec } from '../../zookeeper/services/instance/payload-codec.js';
-import { ServiceDiscovery, type ServiceEvent } from '../../zookeeper/services/service-discovery.js';
+} from '../client/zookeeper-client.js';
+import { PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
+import { ServiceDiscovery, type ServiceEvent } from './service-discovery.js';
 
 /** Options of {@link connectServices}. */
 export interface ConnectServicesOptions<P> {

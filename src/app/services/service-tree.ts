@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../../../core/base/clock.js';
-import { Listeners } from '../../../core/base/listeners.js';
-import { ChildrenView } from '../../../zookeeper/client/children-view.js';
-import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
-import { NodeWatcher } from '../../../zookeeper/discovery/node-watcher.js';
-import type { EntriesStatus, ServiceEntry } from '../../wire/entries-wire.js';
+import type { Clock } from '../../core/base/clock.js';
+import { Listeners } from '../../core/base/listeners.js';
+import type { EntriesStatus, ServiceEntry } from '../../node/wire/entries-wire.js';
+import { ChildrenView } from '../../zookeeper/client/children-view.js';
+import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
+import { NodeWatcher } from '../../zookeeper/discovery/node-watcher.js';
 import { readEntry } from './service-entry.js';
 
 interface ServiceTreeOptions {

@@ -7,7 +7,7 @@ import { MAX_PORT } from '../../../core/base/ports.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
 import { checkServiceName } from '../../../zookeeper/services/instance/new-instance.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
-import type { HttpProblem } from '../problem.js';
+import type { HttpProblem } from '../../http/problem.js';
 import { type DiscoveryAppOptions, discoveryApp } from './discovery-app.js';
 import type { AnyInstance } from './provider-pool.js';
 

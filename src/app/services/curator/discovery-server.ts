@@ -16,10 +16,10 @@ import { ServiceDirectory } from '../../../zookeeper/services/service-directory.
 import { checkBasePath, DEFAULT_BASE_PATH, servicePath } from '../../../zookeeper/services/service-path.js';
 import { ServiceProvider } from '../../../zookeeper/services/service-provider.js';
 import type { StrategyFactory } from '../../../zookeeper/services/strategies/provider-strategy.js';
-import type { MetricsText } from '../node-app.js';
-import { BearerTokenFile, pageAccess, type WriteAccess, writeAccess } from '../server/access.js';
-import { listen } from '../server/listen.js';
-import { OpenStreams } from '../server/open-streams.js';
+import type { MetricsText } from '../../http/node-app.js';
+import { BearerTokenFile, pageAccess, type WriteAccess, writeAccess } from '../../http/server/access.js';
+import { listen } from '../../http/server/listen.js';
+import { OpenStreams } from '../../http/server/open-streams.js';
 import { discoveryApp } from './discovery-app.js';
 import { ProviderPool } from './provider-pool.js';
 

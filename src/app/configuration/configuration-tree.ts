@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
-import { concurrently } from '../../../core/base/concurrently.js';
-import { explain } from '../../../core/base/errors.js';
-import { Listeners } from '../../../core/base/listeners.js';
-import { CALLS_AT_ONCE } from '../../../zookeeper/client/call-limits.js';
-import { ignoring, isFault } from '../../../zookeeper/client/zookeeper-error.js';
-import { readFleet } from '../../../zookeeper/configuration/fleet.js';
-import type { FleetReport } from '../../../zookeeper/configuration/fleet-report.js';
-import { historyPath, seenPath } from '../../../zookeeper/configuration/layout.js';
-import { type ConfigPlace, readContexts } from '../../../zookeeper/configuration/read-contexts.js';
-import type { ConfigEntry, EntriesStatus } from '../../wire/entries-wire.js';
-import { ScanLoop, treePauseMs } from '../scan-loop.js';
-import { excerpt } from './service-entry.js';
+import { concurrently } from '../../core/base/concurrently.js';
+import { explain } from '../../core/base/errors.js';
+import { Listeners } from '../../core/base/listeners.js';
+import { ScanLoop, treePauseMs } from '../../node/monitor/scan-loop.js';
+import type { ConfigEntry, EntriesStatus } from '../../node/wire/entries-wire.js';
+import { CALLS_AT_ONCE } from '../../zookeeper/client/call-limits.js';
+import { ignoring, isFault } from '../../zookeeper/client/zookeeper-error.js';
+import { readFleet } from '../../zookeeper/configuration/fleet.js';
+import type { FleetReport } from '../../zookeeper/configuration/fleet-report.js';
+import { historyPath, seenPath } from '../../zookeeper/configuration/layout.js';
+import { type ConfigPlace, readContexts } from '../../zookeeper/configuration/read-contexts.js';
+import { excerpt } from '../http/console/excerpt.js';
 
 /** How long a scan waits for a connection, in milliseconds. */
 const CONNECT_MS = 2_000;

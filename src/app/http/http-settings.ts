@@ -1,0 +1,33 @@
+import { parseListenAddress } from '../../core/settings/listen-address.js';
+import type { SettingRows } from '../../core/settings/setting.js';
+import { filePath, parsed } from '../../core/settings/values.js';
+import { parsePaths } from '../../zookeeper/client/znode-path.js';
+
+/** The settings of what is answered over HTTP. */
+export const HTTP_SETTINGS = {
+  http: {
+    kind: parsed('host:port', parseListenAddress),
+    default: '127.0.0.1:7070; for run nowhere',
+    field: 'http',
+    sentence: 'where to answer HTTP requests: health, metrics and more; port 0 is any that is free',
+  },
+  'bearer-token-file': {
+    kind: filePath,
+    default: 'no token is asked for',
+    field: 'bearerTokenFile',
+    sentence: 'requests for more than health must send the token in this file; of use beyond loopback',
+  },
+  'console-locks': {
+    kind: parsed('paths', parsePaths),
+    field: 'consoleLocks',
+    needs: 'zookeeper',
+    sentence: 'paths of ZooKeeper, with commas between, whose locks the console shows, with those below them',
+  },
+  'console-data': {
+    kind: parsed('paths', parsePaths),
+    field: 'consoleData',
+    needs: 'zookeeper',
+    sentence:
+      "roots of Monastery's shared data, with commas between, that the console shows, such as /monastery/root",
+  },
+} as const satisfies SettingRows;

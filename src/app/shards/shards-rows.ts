@@ -1,0 +1,14 @@
+import { type CommandRow, JSON_LINE } from '../kit/command-row.js';
+import { OF_STORE } from '../kit/command-settings.js';
+
+/** The commands on shards. */
+export const SHARDS_COMMANDS: readonly CommandRow[] = [
+  {
+    name: 'shards',
+    description: 'show which node owns which shard, and what is waited for',
+    examples: ['shards --store s3://bucket/prefix --watch', 'shards --json'],
+    options: [JSON_LINE, ['--watch', 'look again every second, until interrupted']],
+    settings: OF_STORE,
+    load: async () => (await import('./shards-command.js')).shardsCommand,
+  },
+];

@@ -1,0 +1,34 @@
+import type { StoreKind } from '../store-kind.js';
+import { below, parsePrefix, splitPath } from '../url-path.js';
+import type { AzureStoreOptions } from './open-azure-store.js';
+
+/** A container of Azure Blob Storage, and the part of it below `prefix`. */
+export const AZURE: StoreKind<AzureStoreOptions> = {
+  schemes: ['azblob'],
+  form: 'azblob://account/container/prefix',
+  endpoint: 'another cloud of Azure',
+  cloudPrices: 'Blob Storage, hot and locally redundant, East US',
+
+  parse(text, { fail }) {
+    const [account, path] = splitPath(text);
+    const [container, rest] = splitPath(path);
+    if (!/^[a-z0-9]{3,24}$/.test(account))
+      fail('a storage account of 3 to 24 lower-case letters and digits after azblob://');
+    if (!isContainer(container))
+      fail(`a container of 3 to 63 lower-case letters, digits and single hyphens in ${AZURE.form}`);
+    const prefix = parsePrefix(rest, AZURE.form, fail);
+    return { url: `azblob://${account}/${container}${below(prefix)}`, account, container, prefix };
+  },
+
+  async open(options) {
+    const { openAzureStore } = await import('./open-azure-store.js');
+    return openAzureStore(options);
+  },
+};
+
+/**
+ * https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata
+ */
+function isContainer(name: string): boolean {
+  return name.length >= 3 && name.length <= 63 && /^[a-z0-9]+(-[a-z0-9]+)*$/.test(name);
+}

@@ -1,0 +1,44 @@
+import { isPort } from '../../base/ports.js';
+import { splitServers } from '../../base/server-list.js';
+import type { StoreKind } from '../store-kind.js';
+import { type Fail, parsePrefix } from '../url-path.js';
+import { ETCD_SETTINGS } from './etcd-settings.js';
+import type { EtcdStoreOptions } from './open-etcd-store.js';
+
+const SUCH_AS = 'etcd://HOST:2379[,HOST:2379]…/prefix';
+
+/** The keys of an etcd cluster that begin with `prefix` and a slash. */
+export const ETCD = {
+  schemes: ['etcd', 'etcds'],
+  form: 'etcd://HOST:2379/prefix',
+  own: { option: 'etcd', settings: ETCD_SETTINGS, tlsScheme: 'etcds' },
+
+  parse(text, { scheme, fail }) {
+    if (text.split('/', 1)[0]?.includes('@'))
+      fail(`no user and password in the URL, but in NODELEASE_ETCD_AUTH or etcd.auth: ${SUCH_AS}`);
+    if (text.includes('://')) fail(`${scheme}:// once, in front of the first server, in ${SUCH_AS}`);
+    const list = splitServers(text, 'prefix');
+    if (typeof list === 'string') return fail(`${SUCH_AS} (${list})`);
+    const hosts = list.servers.map((server) => parseServer(server, fail));
+    const prefix = parsePrefix(list.path.slice(1), SUCH_AS, fail);
+    if (prefix === '') fail(`a prefix, which nothing else in the cluster uses, in ${SUCH_AS}`);
+    const endpoints = hosts.map((host) => `${scheme === 'etcd' ? 'http' : 'https'}://${host}`);
+    return { url: `${scheme}://${hosts.join(',')}/${prefix}`, endpoints, prefix };
+  },
+
+  async open(options) {
+    const { openEtcdStore } = await import('./open-etcd-store.js');
+    const { observedAge } = await import('../observed-age.js');
+    return observedAge(openEtcdStore(options), options.clock);
+  },
+} satisfies StoreKind<EtcdStoreOptions>;
+
+function parseServer(server: string, fail: Fail): string {
+  const [, host = '', port = '2379'] = /^([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i.exec(server) ?? [];
+  if (host === '' || !isPort(Number(port)) || !URL.canParse(`http://${host}`)) {
+    fail(
+      `servers, each HOST or HOST:PORT (an IPv6 address in brackets), with commas between them, in ${SUCH_AS}`,
+    );
+  }
+  return `${host}:${Number(port)}`;
+}

@@ -1,0 +1,32 @@
+import { fileURLToPath } from 'node:url';
+import { checkPlain } from '../../base/plain-text.js';
+import type { StoreKind } from '../store-kind.js';
+import type { FileLeaseStoreOptions } from './file-lease-store.js';
+
+/** A folder of this machine: relative to the working directory, or absolute. */
+export const FILE: StoreKind<FileLeaseStoreOptions> = {
+  schemes: ['file'],
+  form: 'file:DIR',
+
+  parse(text, { setting, fail }) {
+    let directory = text;
+    if (directory.startsWith('//')) {
+      if (!directory.startsWith('///')) fail('file:DIR or file:///DIR, without a host');
+      try {
+        directory = fileURLToPath(`file:${text}`);
+      } catch {
+        fail('file:DIR or a well-formed file:///DIR');
+      }
+    }
+    if (directory === '' || directory.includes('\0'))
+      fail('a folder after file:, for example file:.nodelease');
+    // What was encoded, too.
+    checkPlain(directory, setting);
+    return { url: `file:${directory}`, directory };
+  },
+
+  async open({ directory, clock, random }) {
+    const { FileLeaseStore } = await import('./file-lease-store.js');
+    return new FileLeaseStore({ directory, clock, random });
+  },
+};

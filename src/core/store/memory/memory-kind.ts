@@ -1,0 +1,18 @@
+import type { StoreKind } from '../store-kind.js';
+import type { MemoryLeaseStoreOptions } from './memory-lease-store.js';
+
+/** The memory of this process. */
+export const MEMORY: StoreKind<MemoryLeaseStoreOptions> = {
+  schemes: ['memory'],
+  form: 'memory:',
+
+  parse(text, { fail }) {
+    if (text !== '') fail('memory: with nothing behind it');
+    return { url: 'memory:' };
+  },
+
+  async open({ clock }) {
+    const { MemoryLeaseStore } = await import('./memory-lease-store.js');
+    return new MemoryLeaseStore({ clock });
+  },
+};
