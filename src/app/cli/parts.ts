@@ -1,22 +1,21 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { Clock } from '../../core/base/clock.js';
 import type { WatchedNode } from '../../node/runtime/node-monitor.js';
-import type { ClusterPart } from '../kit/cluster-part.js';
+import type { NodeAppPart } from '../http/node-app.js';
+import type { ClusterPart, PartReport } from '../kit/cluster-part.js';
 import type { Settings } from '../settings/settings.js';
 
 // What products add to the commands, loaded where it is needed.
 
-const clusterParts = async (): Promise<readonly ClusterPart[]> => [
-  (await import('../shards/shards-part.js')).SHARDS_PART,
-];
+const CLUSTER_PARTS = [() => import('../shards/shards-part.js')];
 
-/** What the cluster has in its store next to the leases. @throws {StoreError} */
-export const readParts: ClusterPart['read'] = async (...at) =>
-  (await Promise.all((await clusterParts()).map((part) => part.read(...at)))).flat();
-
-/** Mends what is damaged of it. @throws {StoreError} */
-export const repairParts: ClusterPart['repair'] = async (...at) =>
-  (await Promise.all((await clusterParts()).map((part) => part.repair(...at)))).flat();
+/** Asks for what the cluster has in its store next to the leases. */
+export async function ofParts(
+  ask: (part: ClusterPart) => Promise<readonly PartReport[]>,
+): Promise<readonly PartReport[]> {
+  const parts = await Promise.all(CLUSTER_PARTS.map((load) => load()));
+  return (await Promise.all(parts.map(ask))).flat();
+}
 
 /** Work on the lease that is done by programs that ask over HTTP; undefined where the settings have none. */
 export async function programWork({ shards }: Settings, clock: Clock) {
@@ -26,11 +25,10 @@ export async function programWork({ shards }: Settings, clock: Clock) {
 }
 
 /** What answers those programs, in another thread than the work. */
-export async function programAnswers(work: MessagePort, monitor: WatchedNode) {
+export async function programRoutes(work: MessagePort, monitor: WatchedNode): Promise<NodeAppPart> {
   const { ShardMirror } = await import('../shards/shard-mirror.js');
   const { shardsRoutes } = await import('../shards/shards-api.js');
-  const shards = new ShardMirror(work);
-  return { part: shardsRoutes({ shards, monitor }), close: () => shards.close() };
+  return shardsRoutes({ shards: new ShardMirror(work), monitor });
 }
 
 /** The settings of a command that starts such a program: it listens, at least for this host. */
