@@ -135,7 +135,7 @@ it('propagation delay', async () => {
   const rows = await propagation({ plain: byPlain, ours: byOurs, standing, rounds: 500, warmUp: 50 });
   ourWatcher.close();
   compare(
-    `Propagation to a watcher of ${standing} nodes in another session, from the request of the write until it is told`,
+    `Propagation to a watcher of ${standing} nodes in another session, from the request of the write until it is reported`,
     'ms',
     2,
     rows,

@@ -20,8 +20,8 @@ export interface Contestant {
   /** What comes out. */
   readonly gives: string;
   /**
-   * Whose generator it is, as the table of those who are asked for too many calls it; undefined for the
-   * floor.
+   * Whose generator it is, as the table of generators that are asked for too many ids calls it; undefined for
+   * the floor.
    */
   readonly generator: string | undefined;
   /** How many ids one state of it may be asked for in a burst without being held up by its own layout. */
@@ -38,7 +38,7 @@ export interface Contestant {
 const KEPT = 256;
 const kept: unknown[] = new Array(KEPT).fill(0n);
 
-/** A time as a lease that never ends would tell it. */
+/** A time as a lease that never ends would give it. */
 const endless = {
   now: () => systemClock.now(),
   after: 0,
@@ -284,7 +284,7 @@ const nodeUuid: Contestant = {
   },
 };
 
-/** Those that the assertions are about. */
+/** The contestants that the assertions are about. */
 export const baseline = { floor, next, fill } as const;
 
 /** All of them, in the order of the table. */

@@ -4,7 +4,7 @@ import { median } from './report.js';
 /** How long one id took, in nanoseconds. */
 export interface IdSpeed {
   readonly contestant: Contestant;
-  /** That of the best round: what the machine can do when nobody disturbs it. */
+  /** That of the best round: what the machine can do when nothing disturbs it. */
   readonly bestNs: number;
   readonly medianNs: number;
 }
@@ -23,7 +23,7 @@ export async function idSpeeds(
     for (const [index, contestant] of contestants.entries()) {
       const ns = nsPerId(contestant);
       if (round >= 0) times[index]?.push(ns);
-      // The loop turns between two of them: a generator's timers belong to nobody else's time.
+      // The loop turns between two of them: a generator's timers count only for that generator.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }

@@ -5,7 +5,7 @@ export type PathListener = (path: string) => void;
 
 /**
  * The baseline: the nodes of a tree followed with one-shot watches alone, by reading again whatever a watch
- * has fired for. It copes with none of what a network does.
+ * has fired for. It handles no failure of a network.
  */
 export class PlainWatcher {
   /** Path → the JSON that stands there. */

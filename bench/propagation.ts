@@ -6,7 +6,7 @@ import { nodeData, nodePath } from './registered-nodes.js';
 export interface WatchedTree {
   /** Writes to it, in a session of its own. */
   readonly writer: PlainClient;
-  /** Resolves in the moment in which the watcher tells that the node has come, changed or gone. */
+  /** Resolves in the moment in which the watcher reports that the node has come, changed or gone. */
   readonly reported: (nodeId: number) => Promise<void>;
   /** Resolves once the watcher's session has nothing under way: its watches stand. */
   readonly settled: () => Promise<unknown>;
@@ -25,8 +25,8 @@ const KINDS = ['changed', 'come', 'gone'] as const;
 type Kind = (typeof KINDS)[number];
 
 /**
- * How long a change takes to be told, from when its request is sent: changed data, new nodes, removed ones,
- * in turns on both trees.
+ * How long a change takes to be reported, from when its request is sent: changed data, new nodes, removed
+ * ones, in turns on both trees.
  */
 export async function propagation({
   plain,

@@ -71,7 +71,7 @@ async function compared(
   return { what, plain: median(samples.plain), ours: median(samples.ours) };
 }
 
-it('requests a second through the dispatcher against a plain Agent that is told the addresses', async () => {
+it('requests a second through the dispatcher against a plain Agent that is given the addresses', async () => {
   const rows: Compared[] = [];
   for (const { name, undici } of [
     { name: 'undici 6, request', undici: undici6 },

@@ -57,7 +57,7 @@ function fixed(instances: readonly ServiceInstance[]): InstanceSource {
   };
 }
 
-/** Nanoseconds a call: the least of several runs, since all that the machine does beside only adds to it. */
+/** Nanoseconds a call: the least of several runs, since all else that the machine does only adds to it. */
 function nanosEach(pick: () => ServiceInstance | undefined): number {
   const [runs, calls] = [15, 400_000];
   let least = Number.POSITIVE_INFINITY;

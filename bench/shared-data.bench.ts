@@ -79,7 +79,7 @@ it('one map of 10,000 entries, followed by 20 clients', { timeout: 900_000 }, as
     side: 'plain' | 'ours',
     open: () => Promise<C>,
     watch: (client: C) => Promise<W>,
-    onChange: (watcher: W, changed: string, tell: () => void) => void,
+    onChange: (watcher: W, changed: string, notify: () => void) => void,
   ) => {
     const watchers: W[] = [];
     for (let n = 0; n < WATCHERS; n += 1) {
@@ -110,18 +110,18 @@ it('one map of 10,000 entries, followed by 20 clients', { timeout: 900_000 }, as
     'plain',
     () => plain(connect),
     followPlainly,
-    (watcher, wanted, tell) => {
-      watcher.onChange = (changed) => changed === wanted && tell();
+    (watcher, wanted, notify) => {
+      watcher.onChange = (changed) => changed === wanted && notify();
     },
   );
   await measure(
     'ours',
     () => ours(connect),
     follow,
-    (map, _, tell) => {
+    (map, _, notify) => {
       const forget = map.onChange(() => {
         forget();
-        tell();
+        notify();
       });
     },
   );

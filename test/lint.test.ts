@@ -176,7 +176,7 @@ describe.each(ambient)('ambient time and chance: %s', (expression, rule) => {
     for (const file of sources) expect(broken.get(file), file).toContain(rule);
   });
 
-  test('a test beside the code may use it', () => {
+  test('a test next to the code may use it', () => {
     const rules = broken.get(exempt);
     expect(rules).not.toContain(PLUGIN);
     expect(rules).not.toContain(GLOBAL);

@@ -1,5 +1,5 @@
-// `npm run bench:startup`: what the start of a command costs beside a bare node, measured in turns in one
-// run. Prints a table, and judges nothing.
+// `npm run bench:startup`: what the start of a command costs compared with a bare node, measured in turns in
+// one run. Prints a table, and judges nothing.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -64,7 +64,7 @@ async function measure(programs: readonly Program[], env: NodeJS.ProcessEnv): Pr
   return starts;
 }
 
-// The SDK need not tell everybody who measures that it will want a newer Node one day.
+// The SDK's warning that it will need a newer Node one day is of no use in a measurement.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
 
 const server = await startMinio();

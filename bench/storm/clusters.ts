@@ -55,7 +55,7 @@ export interface ClusterOptions {
 const GROUPS = 50;
 
 /**
- * Puts a cluster into a bucket, and lets those who hold ids of it renew from now on, without end. Their
+ * Puts a cluster into a bucket, and lets the holders of its ids renew from now on, without end. Their
  * requests take no time and are not counted.
  *
  * @returns the ids that are held

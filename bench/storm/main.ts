@@ -23,7 +23,7 @@ import {
 } from './promises.js';
 import { comparisonTable, kindTable, serverTable, surplusTable } from './tables.js';
 
-// The SDK need not tell everybody who measures that it will want a newer Node one day.
+// The SDK's warning that it will need a newer Node one day is of no use in a measurement.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
 
 const EX_USAGE = 64;

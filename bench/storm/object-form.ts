@@ -5,7 +5,7 @@ import { emptied, held, NOTHING, type PlainObject } from '../../test/simulation/
 
 /** The lease objects of a contestant, as they stand before a storm. */
 export interface ObjectForm {
-  /** The cluster's settings, for those who have any. */
+  /** The cluster's settings, where the contestant has any. */
   cluster(settings: { readonly size: number; readonly durationMs: number }): PlainObject | undefined;
   readonly vacant: PlainObject;
   /** After one tenure. @param now the store's time, in milliseconds since the Unix epoch */

@@ -29,7 +29,7 @@ Lets many tasks start at once, and compares nodelease with a plain scan of the n
   --parts LIST       ${PARTS.join(', ').padEnd(45)} (all)
   --seeds N          storms on the memory store, of each kind              (${DEFAULT_SEEDS})
   --from S           the first seed                                        (1)
-  --write            puts the tables into docs/storm.md, the chart beside it
+  --write            puts the tables into docs/storm.md, the chart next to it
 
 Storms of some kinds alone, on the memory store, without a judgement:
 
@@ -66,7 +66,7 @@ export function readOptions(args: readonly string[]): StormCommand | 'help' {
   const { starters, cluster, contestant, parts, write = false } = values;
   const some = starters ?? cluster ?? contestant;
   if (some !== undefined && (parts !== undefined || write))
-    throw new UsageError('--parts, --write: not beside --starters, --cluster, --contestant');
+    throw new UsageError('--parts, --write: not with --starters, --cluster, --contestant');
   const chosen =
     parts === undefined ? PARTS : each('--parts', parts, (part) => oneOf('--parts', part, PARTS));
   if (write && chosen.length < PARTS.length) throw new UsageError('--write: expected all parts');

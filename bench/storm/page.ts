@@ -6,7 +6,7 @@ import { stormChart } from './chart.js';
 
 /**
  * Puts tables into the page of the documentation, between the comments that bear their names, and the chart
- * beside it.
+ * next to it.
  *
  * @throws Error when the page has no place for one of them
  */

@@ -18,13 +18,13 @@ export interface ServerStormOptions {
   readonly initialised?: boolean;
 }
 
-/** Tasks and server share a machine: nobody is to miss a renewal for that. Milliseconds. */
+/** Tasks and server share a machine: no task is to miss a renewal for that. Milliseconds. */
 const DURATION_MS = 3_600_000;
 /** Longer than the engine's own patience, which is what counts. Milliseconds. */
 const REQUEST_TIMEOUT_MS = 120_000;
 /**
- * Time-outs of a request that both contestants have, told from pauses, which are drawn by chance, by their
- * length; and what they last here. Milliseconds.
+ * Time-outs of a request that both contestants have, distinguished by their length from pauses, which are
+ * drawn by chance; and what they last here. Milliseconds.
  */
 const TIME_OUTS_MS: ReadonlySet<number> = new Set([4_000, 5_000]);
 const PATIENCE_MS = 60_000;

@@ -28,8 +28,8 @@ export interface ShapedStoreOptions {
 
 /**
  * One client of objects in memory that are as far away as S3: each request takes its time, and reaches the
- * objects half-way. It is as S3 is in all else that the engine can see: whole seconds, nobody is told of
- * changes, a page of a listing is a request.
+ * objects half-way. It is as S3 is in all else that the engine can see: whole seconds, no notification
+ * of changes, a page of a listing is a request.
  *
  * Not shaped: S3 answers 503 to thousands of requests a second below one prefix, and the requests of one
  * client wait for a connection.

@@ -10,8 +10,8 @@ import { VirtualTime } from './virtual-time.js';
 export const DURATION_MS = 15_000;
 
 /**
- * What a task does beside its lease when it has just got it (bootstrap) is over by then, and no renewal is
- * due. Milliseconds.
+ * What a task does in addition to its lease when it has just got it (bootstrap) is over by then, and no
+ * renewal is due. Milliseconds.
  */
 const AFTERWARDS_MS = 4_500;
 

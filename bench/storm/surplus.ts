@@ -72,7 +72,7 @@ class Fleet {
   readonly #dice: Dice;
   /** In the order in which they got their ids. */
   readonly #holders: Holder[] = [];
-  /** Told of the next holder of an id. */
+  /** Called with the next holder of an id. */
   readonly #awaited = new Map<number, (holder: Holder) => void>();
   #onHolder: () => void = () => undefined;
   #fail: (error: unknown) => void = () => undefined;
@@ -151,7 +151,7 @@ class Fleet {
     await this.time.sleep((SETTLING + this.#dice.next()) * DURATION_MS);
   }
 
-  /** Those that hold an id, the longest first. */
+  /** The holders of ids, the longest first. */
   #holding(): readonly Holder[] {
     const latest = new Map(this.#holders.map((holder) => [holder.lease.id, holder]));
     return this.#holders.filter((holder) => latest.get(holder.lease.id) === holder);

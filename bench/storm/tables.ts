@@ -7,11 +7,11 @@ import { total } from './request-count.js';
 import { DURATION_MS } from './storm.js';
 import type { Surplus } from './surplus.js';
 
-/** nodelease and the plain scan beside each other, a line for each cluster and number of starters. */
+/** nodelease and the plain scan next to each other, a line for each cluster and number of starters. */
 export function comparisonTable(cells: readonly Cell[]): string {
   const pairs = cells
     .filter(({ contestant }) => contestant === 'shipped')
-    .map((ours) => ({ ours, plain: plainBeside(ours, cells) }));
+    .map((ours) => ({ ours, plain: plainFor(ours, cells) }));
   const { shipped, plain } = CONTESTANTS;
   const nextTo = (what: string) => [`${what}: ${shipped.title}`, plain.title];
   const head = [
@@ -67,7 +67,7 @@ export function kindTable(cells: readonly Cell[]): string {
   );
 }
 
-/** Storms of nodelease on servers of several kinds, beside those on S3. */
+/** Storms of nodelease on servers of several kinds, next to those on S3. */
 export function serverTable(cells: readonly ServerCell[]): string {
   return markdownTable(
     ['store', 'cluster', 'tasks', 'requests a task', '× S3', 'most of one', 'first id', 'last id', '× S3'],
@@ -116,14 +116,14 @@ export function surplusTable(rows: readonly Surplus[]): string {
   );
 }
 
-function plainBeside({ cluster, starters }: Cell, cells: readonly Cell[]): Cell | undefined {
+function plainFor({ cluster, starters }: Cell, cells: readonly Cell[]): Cell | undefined {
   return cells.find(
     (cell) => cell.contestant === 'plain' && cell.cluster === cluster && cell.starters === starters,
   );
 }
 
-function both(ours: Cell, plain: Cell | undefined, tell: (cell: Cell) => string): readonly string[] {
-  return [`**${tell(ours)}**`, plain === undefined ? '' : tell(plain)];
+function both(ours: Cell, plain: Cell | undefined, describe: (cell: Cell) => string): readonly string[] {
+  return [`**${describe(ours)}**`, plain === undefined ? '' : describe(plain)];
 }
 
 function quantity(value: number): string {

@@ -1,4 +1,4 @@
-// Stands in for the database, the one part that has to refuse whoever lost a node id without knowing it yet. In SQL, in one transaction:
+// Stands in for the database, the one part that has to refuse a process that lost a node id without knowing it yet. In SQL, in one transaction:
 //
 //   INSERT INTO writers AS known (node, version) VALUES ($node, $version)
 //     ON CONFLICT (node) DO UPDATE SET version = $version WHERE known.version <= $version;

@@ -49,7 +49,7 @@ try {
   if (!stop.signal.aborted) throw error;
 }
 
-// The order of the end: nobody sends anything here any more, what has been sent is answered, and only then may somebody else be this node.
+// The order of the end: no client sends requests any more, the sent ones are answered, and only then may another process be this node.
 monitor.stopping();
 if (lease) await sleep(Number(DRAIN_MS));
 server.close();

@@ -13,7 +13,7 @@ import { StoreError, systemClock } from 'nodelease';
 import { observedAge } from 'nodelease/store';
 
 /**
- * Opens a store. DynamoDB tells no time of writing, so ages are observed: keep what this returns for as long as the process waits for leases.
+ * Opens a store. DynamoDB reports no time of writing, so ages are observed: keep what this returns for as long as the process waits for leases.
  *
  * @param {{ table: string, cluster: string, endpoint?: string }} place
  * @returns {import('nodelease').LeaseStore}
@@ -22,7 +22,7 @@ export function dynamoDbStore(place) {
   return observedAge(new DynamoDbStore(place), systemClock);
 }
 
-/** What the store cannot tell. */
+/** The store does not report ages. */
 const UNKNOWN_AGE = { min: 0, max: Number.POSITIVE_INFINITY };
 /** A write whose reply was lost is not repeated: the engine reads back what became of it. */
 const NO_RETRIES = { maxAttempts: 1 };

@@ -1,4 +1,4 @@
-// Holds a node id until it is told to end.
+// Holds a node id until it is asked to end.
 
 import { acquire } from 'nodelease';
 import { dynamoDbStore } from './dynamodb-store.js';

@@ -1,4 +1,4 @@
-// Holds no lease and knows nothing of nodelease but a URL: the sidecar beside it, `nodelease serve`, holds the node id for it.
+// Holds no lease and knows nothing of nodelease but a URL: the sidecar next to it, `nodelease serve`, holds the node id for it.
 
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +13,7 @@ async function ask() {
   // Taken before the question is sent: however long the answer takes, it is never believed for too long.
   const asked = performance.now();
   try {
-    // Read anew each time: tokens are replaced while programs run.
+    // Read again each time: tokens are replaced while programs run.
     const headers = TOKEN_FILE
       ? { authorization: `Bearer ${(await readFile(TOKEN_FILE, 'utf8')).trim()}` }
       : {};

@@ -30,7 +30,7 @@ const lease = await acquire({
   signal: stop.signal,
 }).catch((error) => {
   if (!stop.signal.aborted) throw error;
-  // It was told to end while all shards were held: there is nothing to give back.
+  // It was asked to end while all shards were held: there is nothing to give back.
   process.exit(0);
 });
 console.log(`shard ${lease.id}, version ${lease.version}`);

@@ -53,7 +53,7 @@ const FOREIGN = /^@|[:/]|^cli-/;
 /**
  * Reads and checks the settings. How they relate to each other is for the constructs to check.
  *
- * @throws {@link SettingError} for a value that cannot be used, and for a name that nobody knows
+ * @throws {@link SettingError} for a value that cannot be used, and for an unknown name
  */
 export function readAppSettings(node: Node): AppSettings {
   const given: Readonly<Record<string, unknown>> = node.getAllContext();

@@ -42,7 +42,7 @@ const FIVE_MINUTES = Duration.minutes(5);
  * The alarms of a service: four that count lines of nodelease's log, two of the bucket, one of ECS. Silence
  * is a good sign for all but the last.
  *
- * Lines are told apart by their fields, never by their texts.
+ * Lines are distinguished by their fields, never by their texts.
  */
 export class LeaseAlarms extends Construct {
   /** By their ids. */

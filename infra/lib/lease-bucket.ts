@@ -24,9 +24,9 @@ export const REQUEST_METRICS = 'leases';
  * A bucket for lease objects. It and its policy stay when their stack goes: with it would go the versions, and
  * with them the fencing.
  *
- * Its policy refuses, to everybody, what would break the protocol whoever does it: requests without TLS,
- * writes of a lease without `If-None-Match` or `If-Match`, and the deletion of a lease (its versions would
- * start again at 1), of the settings and of the map of shards. An administrator who means it has to take the policy off first.
+ * Its policy refuses, to every user, what would break the protocol: requests without TLS, writes of a lease
+ * without `If-None-Match` or `If-Match`, and the deletion of a lease (its versions would start again at 1),
+ * of the settings and of the map of shards. An administrator who means it has to take the policy off first.
  *
  * It keeps no old versions of objects: a renewal every few seconds would pile up thousands of them a day
  * behind every key. What they would protect from, an overwrite or a deletion by mistake, is refused above.

@@ -3,7 +3,8 @@ import type { IBucket } from 'aws-cdk-lib/aws-s3';
 import { checkedPrefix, DEFAULT_PREFIX } from './key-prefix.js';
 
 /**
- * `hold`: whoever acquires, renews and administers leases. `read`: `status`, `console` and other onlookers.
+ * `hold`: tasks and operators, who acquire, renew and administer leases. `read`: `status`, `console` and
+ * other readers.
  */
 export type LeaseRights = 'hold' | 'read';
 
@@ -18,9 +19,9 @@ export interface LeasePolicyProps {
 /**
  * The least that nodelease needs in its bucket: four actions of S3, each on as few keys as it is used on.
  *
- * - `s3:ListBucket`, for names below the prefix alone: one listing tells which ids are free. It also decides
- *   how S3 answers a read of an object that does not exist: 404 to those who may list that very name, else
- *   403, which could not be told from a denial. Hence a pattern and not the bare prefix: S3 compares the
+ * - `s3:ListBucket`, for names below the prefix alone: one listing shows which ids are free. It also decides
+ *   how S3 answers a read of an object that does not exist: 404 to users who may list that very name, else
+ *   403, which looks the same as a denial. Hence a pattern and not the bare prefix: S3 compares the
  *   whole key with it then.
  * - `s3:GetObject` on the prefix: reading leases and the settings of the cluster; S3 asks for it at a write
  *   with `If-Match`, too.
@@ -29,7 +30,7 @@ export interface LeasePolicyProps {
  * - `s3:DeleteObject` on `probe-*` alone: the scratch objects of the probe that proves at the first start, in
  *   `init` and in `doctor` that the store honours conditions. Leases are never deleted.
  *
- * Whoever only looks on has the first two. A bucket encrypted by a key of KMS needs `kms:Decrypt`, and
+ * Readers have the first two. A bucket encrypted by a key of KMS needs `kms:Decrypt`, and
  * `kms:GenerateDataKey` to write, on that key.
  *
  * These are the statements, for a policy of any kind; those on a key of KMS are left to the caller.

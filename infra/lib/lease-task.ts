@@ -29,7 +29,7 @@ export interface LeaseTaskProps {
 }
 
 /**
- * Where nodelease listens: for the other containers of its task and nobody else, so that it needs no token.
+ * Where nodelease listens: only for the other containers of its task, so that it needs no token.
  */
 export const LISTEN_ADDRESS = '127.0.0.1:7070';
 
@@ -37,7 +37,7 @@ export const LISTEN_ADDRESS = '127.0.0.1:7070';
 export const LEASE_CONTAINER = 'nodelease';
 
 /**
- * Adds the containers: one with nodelease and the work under it, or two beside each other.
+ * Adds the containers: one with nodelease and the work under it, or two next to each other.
  *
  * The container of nodelease gets no init process (`initProcessEnabled`): the `nodelease` command is made to
  * be process 1. It hands signals on, collects orphans, and ends with the exit code of the work. In the

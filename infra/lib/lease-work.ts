@@ -16,7 +16,7 @@ export interface RunWork {
 }
 
 /**
- * The work runs in a container of its own, unchanged, and asks `nodelease serve` beside it for its node id:
+ * The work runs in a separate container, unchanged, and asks `nodelease serve` next to it for its node id:
  * GET `/lease` at `NODELEASE_URL`.
  *
  * What is NOT guaranteed: that the work ends before another task has its node id. When the lease is lost,

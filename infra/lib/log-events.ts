@@ -7,7 +7,7 @@ import { FilterPattern, type JsonPattern } from 'aws-cdk-lib/aws-logs';
 export type LogEvent = 'lost' | 'renewal-failed' | 'store-failed' | 'waiting' | 'damaged';
 
 /**
- * A pattern of CloudWatch Logs for the lines of nodelease that tell of any of these events. The lines of the
+ * A pattern of CloudWatch Logs for the lines of nodelease that report any of these events. The lines of the
  * work, which stand in the same log stream, do not match: they have another `name`, or none.
  */
 export function logEvents(...events: readonly [LogEvent, ...LogEvent[]]): JsonPattern {

@@ -93,7 +93,7 @@ export class NodeLeaseService extends Construct {
   readonly deployment: DeploymentWindow;
   readonly desiredCount: number;
 
-  /** @throws {@link SettingError} when settings cannot be used, or not beside each other */
+  /** @throws {@link SettingError} when settings cannot be used, or not together */
   constructor(scope: Construct, id: string, props: NodeLeaseServiceProps) {
     super(scope, id);
     const { cluster, store, nodes, desiredCount, stopTimeout = Duration.seconds(30) } = props;

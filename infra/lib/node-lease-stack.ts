@@ -28,7 +28,7 @@ export class NodeLeaseStack extends Stack {
   readonly service: NodeLeaseService;
   readonly alarms: LeaseAlarms;
 
-  /** @throws {@link SettingError} when the settings cannot be used beside each other */
+  /** @throws {@link SettingError} when the settings cannot be used together */
   constructor(scope: Construct, id: string, { settings, ...props }: NodeLeaseStackProps) {
     super(scope, id, props);
     const vpc = this.#vpc(settings);

@@ -1,4 +1,4 @@
-/** A setting of the infrastructure is wrong, by itself or beside another one. */
+/** A setting of the infrastructure is wrong, by itself or together with another one. */
 export class SettingError extends Error {
   /**
    * @param setting the setting as its user wrote it, for example `stopTimeout`

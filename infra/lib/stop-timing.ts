@@ -12,9 +12,9 @@ export interface StopTiming {
 }
 
 /**
- * What nodelease itself may take between SIGTERM and its end, beside the work, in milliseconds: 1 s to take
- * the service out of discovery before the work is told, 1.5 s to leave the discovery tree, 5 s to release the
- * lease, 0.5 s to close the store, 1 s for the session of ZooKeeper, 1 s for HTTP.
+ * What nodelease itself may take between SIGTERM and its end, in addition to the work, in milliseconds: 1 s
+ * to take the service out of discovery before the work gets SIGTERM, 1.5 s to leave the discovery tree, 5 s to
+ * release the lease, 0.5 s to close the store, 1 s for the session of ZooKeeper, 1 s for HTTP.
  */
 export const WIND_UP_MS = 10_000;
 

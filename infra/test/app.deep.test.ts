@@ -57,7 +57,7 @@ describe('the settings of the app', () => {
     ['node', '4', /^context node: expected one of the settings variant, nodes, /],
     ['nodes', 'many', /^nodes: expected a whole number from 1, got "many"/],
     ['nodes', '70000', /^nodes: expected a whole number from 1 to 65528/],
-    ['variant', 'beside', /^variant: expected run or sidecar/],
+    ['variant', 'both', /^variant: expected run or sidecar/],
     ['leaseDuration', '15', /^leaseDuration: expected a time such as 15s or 2m, got "15"/],
     ['leaseDuration', '2m', /^stopTimeout: expected at least 2 minutes 10 seconds/],
     ['stopTimeout', '10s', /^stopTimeout: expected at least 30 seconds/],

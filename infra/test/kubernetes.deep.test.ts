@@ -159,7 +159,7 @@ describe('the pod monitor', () => {
     (file) => deployed(file).deployment.spec?.template.metadata?.labels ?? {},
   );
 
-  it('finds the pods of both services, and gives each a job of its own, by which alerts and dashboard tell clusters apart', () => {
+  it('finds the pods of both services, and gives each its own job, by which alerts and dashboard distinguish clusters', () => {
     const jobs = labels.map((label) => label[spec.jobLabel ?? '']);
     expect(jobs).toEqual([expect.any(String), expect.any(String)]);
     expect(new Set(jobs).size).toBe(2);

@@ -136,7 +136,7 @@ describe('the alarms of AWS itself', () => {
       }));
     expect(dimensions).toEqual([
       { MetricName: '5xxErrors', Statistic: 'Sum', BucketName: '<LeasesBucket>', FilterId: metrics.Id },
-      // Refusals are told by their share: lost races are refused, too.
+      // Refusals are judged by their share: lost races are refused, too.
       { MetricName: '4xxErrors', Statistic: 'Average', BucketName: '<LeasesBucket>', FilterId: metrics.Id },
     ]);
   });
@@ -168,7 +168,7 @@ describe('the alarms of AWS itself', () => {
     });
   });
 
-  it('all tell the same topic, when they go off and when they end, and say what they mean', () => {
+  it('all notify the same topic, when they go off and when they end, and say what they mean', () => {
     expect(alarms).toHaveLength(7);
     for (const { AlarmActions, OKActions, AlarmDescription } of alarms) {
       expect(AlarmActions.map(plain)).toEqual(['<Alerts>']);
@@ -177,7 +177,7 @@ describe('the alarms of AWS itself', () => {
     }
   });
 
-  it('reach the topic: its policy lets in the alarms of this account, and nobody without TLS', () => {
+  it('reach the topic: its policy lets in the alarms of this account, and no sender without TLS', () => {
     const [policy] = Object.values(template.findResources('AWS::SNS::TopicPolicy'));
     const statements: Statement[] = policy?.Properties.PolicyDocument.Statement;
     expect(policy?.Properties.Topics.map(plain)).toEqual(['<Alerts>']);

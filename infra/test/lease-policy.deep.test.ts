@@ -46,7 +46,7 @@ describe('the rights on the leases', () => {
     expect(shown(granted('hold'))).toEqual([LIST, READ, WRITE, REMOVE]);
   });
 
-  it('to look at them do not let anybody write', () => {
+  it('to read them do not allow writing', () => {
     expect(shown(granted('read'))).toEqual([LIST, READ]);
   });
 

@@ -42,7 +42,7 @@ function policies(rights: LeaseRights): {
   };
 }
 
-/** What those who hold leases asked of S3, and what those who look on did. */
+/** The requests that holders of leases sent to S3, and the requests of readers. */
 let holding: readonly Ask[];
 let looking: readonly Ask[];
 
@@ -110,7 +110,7 @@ const refused = (asks: readonly Ask[], statements: readonly Statement[]) =>
   asks.filter((ask) => !isAllowed(ask, statements)).map(({ action, resource }) => `${action} ${resource}`);
 
 describe('what nodelease asks of S3', () => {
-  it('is allowed to those who hold leases, to the last request', () => {
+  it('is allowed to holders of leases, to the last request', () => {
     const { role, bucket } = policies('hold');
     expect(new Set(holding.map(({ action }) => action)).size).toBe(4);
     expect(refused(holding, [...role, ...bucket])).toEqual([]);
@@ -124,7 +124,7 @@ describe('what nodelease asks of S3', () => {
     }
   });
 
-  it('is allowed to those who look on as far as they only look, and no writing', () => {
+  it('is allowed to readers as far as they only read, and no writing', () => {
     const { role, bucket } = policies('read');
     expect(looking.length).toBeGreaterThan(5);
     expect(refused(looking, [...role, ...bucket])).toEqual([]);
@@ -132,7 +132,7 @@ describe('what nodelease asks of S3', () => {
     expect(refused(writing, [...role, ...bucket])).toHaveLength(writing.length);
   });
 
-  it('would read as denied what does not exist yet, if listing were allowed for the bare prefix alone', () => {
+  it('would read as denied what does not exist yet, if listing were allowed only for the bare prefix', () => {
     const { role, bucket } = policies('hold');
     const bare = role.map((statement) =>
       statement.Sid === 'ListLeases'
@@ -153,7 +153,7 @@ describe('the bucket', () => {
     context: { ...transport, 's3:ObjectCreationOperation': 'true' },
   };
 
-  it('lets nobody write a lease without a condition, an administrator included', () => {
+  it('lets no user write a lease without a condition, an administrator included', () => {
     expect(isAllowed(put, [everything, ...bucket])).toBe(false);
     for (const condition of ['s3:if-match', 's3:if-none-match']) {
       expect(
@@ -162,7 +162,7 @@ describe('the bucket', () => {
     }
   });
 
-  it('lets nobody delete a lease, an administrator included, and everybody who may a scratch object', () => {
+  it('lets no user delete a lease, an administrator included, and lets those with the right delete scratch objects', () => {
     for (const key of ['0.json', '17.json', 'cluster.json']) {
       const remove = {
         action: 's3:DeleteObject',
@@ -179,7 +179,7 @@ describe('the bucket', () => {
     ).toBe(true);
   });
 
-  it('lets nobody in without TLS 1.2', () => {
+  it('lets no user in without TLS 1.2', () => {
     for (const weak of [{ 'aws:SecureTransport': 'false' }, { ...transport, 's3:TlsVersion': '1.1' }]) {
       expect(
         isAllowed({ action: 's3:GetObject', resource: `${BUCKET}/${PREFIX}/0.json`, context: weak }, [
@@ -190,7 +190,7 @@ describe('the bucket', () => {
     }
   });
 
-  it('shows a task nothing beside its leases', () => {
+  it('shows a task nothing but its leases', () => {
     const elsewhere = { action: 's3:GetObject', resource: `${BUCKET}/secrets/0.json`, context: transport };
     expect(isAllowed(elsewhere, [...role, ...bucket])).toBe(false);
     expect(

@@ -92,7 +92,7 @@ describe('a task whose work runs under nodelease', () => {
   });
 });
 
-describe('a task whose work runs beside nodelease', () => {
+describe('a task whose work runs next to nodelease', () => {
   const [lease, work] = containersOf(service({ work: sidecar }).template());
 
   it('ends as a whole when either of the two ends', () => {
@@ -105,7 +105,7 @@ describe('a task whose work runs beside nodelease', () => {
     expect(lease?.DependsOn).toBeUndefined();
   });
 
-  it('tells the work where to ask, on the loopback that both share', () => {
+  it('passes to the work where to ask, on the loopback that both share', () => {
     expect(environmentOf(work)).toEqual({ NODELEASE_URL: 'http://127.0.0.1:7070' });
     expect(environmentOf(lease).NODELEASE_HTTP).toBe('127.0.0.1:7070');
   });

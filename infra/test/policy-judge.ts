@@ -33,7 +33,7 @@ export function asksOf({ method, key, query, headers }: RecordedRequest, bucket:
     return [{ action: 's3:GetObject', resource, context: TRANSPORT }, list(key)];
   if (method === 'DELETE' && key !== '') return [{ action: 's3:DeleteObject', resource, context: TRANSPORT }];
   if (method !== 'PUT' || key === '')
-    throw new Error(`nobody said that nodelease would ${method} ${key}?${query}`);
+    throw new Error(`nodelease is not expected to ${method} ${key}?${query}`);
   const context: Record<string, string> = { ...TRANSPORT, 's3:ObjectCreationOperation': 'true' };
   for (const condition of ['if-match', 'if-none-match']) {
     const value = headers[condition];
@@ -43,8 +43,8 @@ export function asksOf({ method, key, query, headers }: RecordedRequest, bucket:
 }
 
 /**
- * As IAM decides: somebody has to allow it, and nobody may deny it. Whom a statement is about is left out of
- * it.
+ * As IAM decides: a statement has to allow it, and no statement may deny it. The principal of a statement is
+ * left out of it.
  */
 export function isAllowed(ask: Ask, statements: readonly Statement[]): boolean {
   const matching = statements.filter((statement) => applies(statement, ask));

@@ -322,7 +322,7 @@ describe('the console shows', () => {
 });
 
 describe('what is not live is not shown as if it were:', () => {
-  it('without a connection everything stands still, dimmed and with its age, and goes on after the reconnect', async () => {
+  it('without a connection everything freezes, dimmed and with its age, and goes on after the reconnect', async () => {
     expected = /ERR_|Failed to load|503/;
     // The first of them runs out after two thirds of it: time enough to end the connection before.
     const fleet = new ScriptedFleet({ size: 3, durationMs: 8_000, graceMs: 1_000 });
@@ -458,7 +458,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
   );
 });
 
-it('the colours follow the system until somebody chooses, and stay as chosen', async () => {
+it('the colours follow the system until the user chooses, and stay as chosen', async () => {
   const page = await openConsole(fleetOf(3), {}, { colorScheme: 'dark' });
   const background = () =>
     page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');

@@ -12,7 +12,7 @@ export interface Scene {
   readonly theme: 'light' | 'dark';
   readonly viewport: { readonly width: number; readonly height: number };
   readonly hello: () => Hello;
-  /** What the page of services is told, where it is that page. */
+  /** What the page of services receives, where it is that page. */
   readonly services?: readonly (readonly [event: string, data: unknown])[];
   /** What happens before the picture is taken. */
   readonly play?: (page: Page, server: ScriptedConsole) => Promise<void>;

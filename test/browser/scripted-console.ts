@@ -32,7 +32,7 @@ export class ScriptedConsole {
 
   /**
    * @param hello what a new stream begins with, at the time of its beginning
-   * @param services all that the page of services is told
+   * @param services all events that the page of services receives
    */
   constructor(
     private readonly hello: () => Hello,

@@ -81,7 +81,7 @@ export class ScriptedFleet {
     return event;
   }
 
-  /** A take-over: the node and what is told of it. */
+  /** A take-over: the node and the event that reports it. */
   takeOver(id: number, taskId: string): { readonly node: NodeReport; readonly event: ClusterEvent } {
     const { version = 0, taskId: previousTaskId = null } = this.nodes[id] ?? {};
     const node = this.change(id, {

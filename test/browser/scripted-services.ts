@@ -1,6 +1,6 @@
 import type { InstanceFacts, ServiceEntry } from '../../src/node/wire/entries-wire.js';
 
-/** What the page of services is told, with instances of every kind. */
+/** What the page of services receives, with instances of every kind. */
 export function scriptedServices(): readonly (readonly [event: string, data: unknown])[] {
   const entries = [
     ...['billing', 'orders', 'search'].map((service) => entry(service, null, {})),

@@ -12,7 +12,7 @@ export interface Target {
 /** One kind of fault of a single task. */
 export interface FaultKind {
   readonly name: string;
-  /** How often it is drawn, beside the others. */
+  /** How often it is drawn, relative to the others. */
   readonly weight: number;
   /** A task has at most one fault of its network and one of its processes at a time. */
   readonly of: 'network' | 'processes';

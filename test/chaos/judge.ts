@@ -16,8 +16,8 @@ export interface Tenure {
 /** A broken promise. */
 export type Violation =
   /**
-   * `earlier` acted when `later`, of a higher version, had the id already: told by the tasks' clock readings,
-   * or by the order of arrival.
+   * `earlier` acted when `later`, of a higher version, had the id already. Either the tasks' clock readings
+   * or the order of arrival shows it.
    */
   | {
       readonly type: 'overlap';
@@ -56,8 +56,8 @@ export interface Glance extends Omit<Findings, 'tenures'> {
  *
  * Acts come through one named pipe, in which the kernel keeps one order for all writers: each short write is
  * put in whole, under one lock, before the write returns. (UDP on the loopback interface keeps no order
- * between senders on different processors.) A task that begins is told by its first act, so overlaps shorter
- * than the pause between two acts, some 5 ms, can go unseen. Everything else is exact:
+ * between senders on different processors.) A task's beginning is known from its first act, so overlaps
+ * shorter than the pause between two acts, some 5 ms, can go unseen. Everything else is exact:
  *
  * - *By clock.* A task asks for the time, makes sure that it holds the id, asks again, and acts. It made sure
  *   somewhere between the two readings, however long it was stopped in between. So it certainly had the id at

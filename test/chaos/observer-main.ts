@@ -7,14 +7,14 @@ import { parseAct } from './act.js';
 import { Judge } from './judge.js';
 import { END_OF_ACTS, type Observation } from './observer.js';
 
-/** How often the parent is told, in milliseconds. */
-const TELL_EVERY_MS = 500;
+/** How often it reports to the parent, in milliseconds. */
+const REPORT_EVERY_MS = 500;
 
 const [path = '', history] = process.argv.slice(2);
 const judge = new Judge();
-const tell = (observation: Observation, then?: () => void) =>
+const report = (observation: Observation, then?: () => void) =>
   process.send?.(observation, undefined, undefined, then);
-const glance = () => tell({ type: 'glance', glance: judge.glance });
+const glance = () => report({ type: 'glance', glance: judge.glance });
 
 // Open for writing as well, so that the pipe does not end when the last of the tasks does.
 const pipe = new Socket({
@@ -30,9 +30,9 @@ pipe.setEncoding('latin1').on('data', (text: string) => {
   if (history !== undefined) appendFileSync(history, acts.map((line) => `${line}\n`).join(''));
   for (const line of lines) {
     if (line !== END_OF_ACTS) judge.see(parseAct(line));
-    else tell({ type: 'findings', findings: judge.findings }, () => process.exit());
+    else report({ type: 'findings', findings: judge.findings }, () => process.exit());
   }
 });
 process.once('disconnect', () => process.exit());
-setInterval(glance, TELL_EVERY_MS);
+setInterval(glance, REPORT_EVERY_MS);
 glance();

@@ -16,7 +16,7 @@ const PATIENCE_MS = 30_000;
 /** How long to leave a full pipe to its reader before the next try, in milliseconds. */
 const FULL_PAUSE_MS = 20;
 
-/** What the observer's process tells its parent. */
+/** What the observer's process reports to its parent. */
 export type Observation =
   | { readonly type: 'glance'; readonly glance: Glance }
   | { readonly type: 'findings'; readonly findings: Findings };
@@ -58,7 +58,7 @@ export async function startObserver(folder: string, history?: string): Promise<O
     pipe,
     latest: () => glance,
     async finish() {
-      if (!observer.connected) throw new Error('the observer has ended before it was told to');
+      if (!observer.connected) throw new Error('the observer has ended before it was asked to');
       const last = once(observer, 'disconnect');
       await writeEnd(pipe);
       if ((await Promise.race([last, sleep(PATIENCE_MS, 'late', { ref: false })])) === 'late') {

@@ -61,7 +61,7 @@ export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
   readonly graceMs: number;
   /** What was wrong with the objects in the store. */
   readonly storeProblems: readonly string[];
-  /** How many times the objects in the store were read, beside the tasks. */
+  /** How many times the objects in the store were read, in addition to the reads of the tasks. */
   readonly storeLooks: number;
   /** Processes that outlived their tasks, and were killed. */
   readonly leftovers: number;
@@ -70,7 +70,7 @@ export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
 const GRACE_MS = 1_000;
 /** How much slower the faults of a fleet with shards follow each other. */
 const SHARDS_PACE = 4;
-const TELL_EVERY_MS = 500;
+const REPORT_EVERY_MS = 500;
 /** How often the time is looked at, in milliseconds. */
 const LOOK_EVERY_MS = 50;
 /** How long tasks may take to end in order, and what was killed to be gone, in milliseconds. */
@@ -129,7 +129,7 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   const leases = leastTenures({ elapsedMs: lengthMs, lengthMs, ids, durationMs, graceMs: GRACE_MS });
   // Each shard is to change hands, and locks count as well.
   const least = leases + 3 * shards;
-  const isTelling = () => {
+  const isConclusive = () => {
     const acted = slots.filter(
       ({ task, ends }) => task?.acting !== undefined || ends.some(({ taskId }) => taskId !== undefined),
     );
@@ -141,9 +141,9 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   };
   const timer = setInterval(() => {
     const overdueMs = performance.now() - begun - lengthMs;
-    if (overdueMs >= patienceMs || (overdueMs >= 0 && isTelling())) end();
+    if (overdueMs >= patienceMs || (overdueMs >= 0 && isConclusive())) end();
   }, LOOK_EVERY_MS);
-  const telling = setInterval(() => options.onProgress?.(progress()), TELL_EVERY_MS);
+  const reporting = setInterval(() => options.onProgress?.(progress()), REPORT_EVERY_MS);
   try {
     for (const slot of slots) await slot.open();
     await Promise.all([
@@ -158,7 +158,7 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
     end();
     options.signal?.removeEventListener('abort', end);
     clearInterval(timer);
-    clearInterval(telling);
+    clearInterval(reporting);
     await Promise.all(slots.map((slot) => slot.close(ENDING_MS.inOrder)));
   }
   const leftovers = await endLeftovers(slots);

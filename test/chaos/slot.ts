@@ -171,7 +171,7 @@ export class Slot {
   }
 
   async #awaitActing(task: Task, running: TestProcess): Promise<void> {
-    // A task that ends before it acts is told of by its end.
+    // A task that ends before it acts is reported by its end.
     const said = await running.waitForOutput(ACTING, 2 ** 31 - 1).catch(() => undefined);
     if (said === undefined) return;
     task.acting = readActing(said);

@@ -18,7 +18,7 @@ const UNSENT: readonly (NodeJS.Signals | null)[] = [
 const LOST_SHARE = 0.01;
 
 /** From how many expected tenures on every sort of task is sure to have had one. */
-const TELLING_TENURES = 10;
+const CONCLUSIVE_TENURES = 10;
 
 /**
  * The least number of tenures that a run of this length has to show: for every node id, one in 2.25 expiries
@@ -48,7 +48,7 @@ export function failuresOf(result: ChaosResult): string[] {
       `only ${findings.tenures.length} tenures were seen; a run of this length has to show ${least}`,
     );
   const acted = ends.filter(({ taskId }) => taskId !== undefined).map(({ spec }) => spec);
-  if (least >= TELLING_TENURES) failures.push(...absentees(specs, acted));
+  if (least >= CONCLUSIVE_TENURES) failures.push(...absentees(specs, acted));
   const moved = shardTenures(result);
   if (moved < 2 * shards) failures.push(`only ${moved} tenures of ${shards} shards were seen`);
   if (faults.length === 0) failures.push('no fault happened');
@@ -155,7 +155,7 @@ function describeViolation(violation: Violation, { faults, ends }: ChaosResult):
     violation.type === 'overlap' ? [violation.earlier, violation.later] : [violation.first, violation.second];
   const headline =
     violation.type === 'overlap'
-      ? `overlap of ${describeId(one.nodeId)}, told by ${violation.by}, by ${violation.byMicros} µs`
+      ? `overlap of ${describeId(one.nodeId)}, found by ${violation.by}, by ${violation.byMicros} µs`
       : `version ${one.version} of ${describeId(one.nodeId)} was used twice`;
   const lines = [headline];
   for (const tenure of [one, two]) {

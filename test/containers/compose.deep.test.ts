@@ -33,7 +33,7 @@ describe('the compose file', () => {
     );
   });
 
-  it('has three tasks that are alike, and each gets an id of its own', {
+  it('has three tasks that are alike, and each gets its own id', {
     timeout: UP_WITHIN_MS,
   }, async () => {
     expect(await tasks()).toHaveLength(3);

@@ -9,7 +9,7 @@ import { packageRoot } from '../support/package-root.js';
 
 const README = join(packageRoot, 'infra/docker/README.md');
 const DOCKERFILE = join(packageRoot, 'infra/docker/Dockerfile');
-/** What the README tells people to take away from a container that has no need of it. */
+/** What the README advises to take away from a container that has no need of it. */
 const HARDENED = ['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
 /** Prints the command lines of the container's processes, each with its process id; the image has no `ps`. */
 const PROCESSES = 'cd /proc && for p in [0-9]*; do echo "$p $(tr "\\0" " " <"$p/cmdline")"; done';
@@ -35,7 +35,7 @@ describe('the image', () => {
     await engine[Symbol.asyncDispose]();
   });
 
-  it('runs a program as nobody in particular, with a node id', async () => {
+  it('runs a program as an unprivileged user, with a node id', async () => {
     const { stdout, stderr, exitCode } = await engine.run(TEST_IMAGE, store, [
       'run',
       '--',
@@ -64,8 +64,8 @@ describe('the image', () => {
     const bytes = lines.filter((line) => /^\d+$/.test(line)).reduce((sum, line) => sum + Number(line), 0);
     expect(bytes / 1e6).toBeGreaterThan(stated * 0.9);
     expect(bytes / 1e6).toBeLessThan(stated * 1.1);
-    // Engines count differently, some with what archives need beside the files; nothing stands in two layers,
-    // at any rate.
+    // Engines count differently, some with what archives need in addition to the files. At any rate, no file
+    // is in two layers.
     expect((await size(TEST_IMAGE)) - (await size(base))).toBeLessThan(stated * 1.6);
     const files = lines.filter((line) => !/^\d+$/.test(line));
     expect(files.slice(0, 5)).toEqual(['LICENSE', 'bin', 'dist', 'node_modules', 'package.json']);
@@ -120,14 +120,14 @@ describe('the image', () => {
     expect(added(leased)).toBeLessThan(Math.max(1_000, 10 * added(node)));
   });
 
-  it('is stopped in order: the program is told, and the lease is released', async () => {
-    const program = 'trap "echo told to end; exit 0" TERM; echo begun; while :; do sleep 0.1; done';
+  it('is stopped in order: the program gets SIGTERM, and the lease is released', async () => {
+    const program = 'trap "echo asked to end; exit 0" TERM; echo begun; while :; do sleep 0.1; done';
     const name = await engine.start(TEST_IMAGE, store, ['run', '--', 'sh', '-c', program]);
     await engine.untilLogged(name, 'begun');
     expect(await holders(engine, store)).toMatchObject([{ state: 'held', version: 1 }]);
     await engine.command('stop', '--time', '30', name);
     expect((await engine.state(name)).exitCode).toBe(0);
-    expect(await engine.command('logs', name)).toContain('told to end');
+    expect(await engine.command('logs', name)).toContain('asked to end');
     expect(await holders(engine, store)).toMatchObject([{ state: 'released', version: 1 }]);
   });
 
@@ -171,7 +171,7 @@ describe('the image', () => {
     const orphans = 'for i in 1 2 3; do (sleep 0.1 &); done; echo begun; exec sleep 1000';
     const name = await engine.start(TEST_IMAGE, store, ['run', '--', 'sh', '-c', orphans]);
     await engine.untilLogged(name, 'begun');
-    // Beside the program there is the guard's own sleep, and another one for a moment: the three have to be
+    // Next to the program there is the guard's own sleep, and another one for a moment: the three have to be
     // over, and nothing left of them.
     const collected =
       'for n in $(seq 100); do grep -q "^State:.Z" /proc/[0-9]*/status || [ $(grep -lx "Name:.sleep" /proc/[0-9]*/status | wc -l) -gt 3 ] || exit 0; sleep 0.1; done; exit 1';
@@ -272,7 +272,7 @@ describe('the image', () => {
   }
 });
 
-/** What `nodelease status` tells of the node ids that were ever held. */
+/** What `nodelease status` reports of the node ids that were ever held. */
 async function holders(engine: ContainerEngine, store: readonly string[]): Promise<unknown[]> {
   const { stdout, stderr, exitCode } = await engine.run(TEST_IMAGE, store, ['status', '--json']);
   expect(exitCode, stderr).toBe(0);

@@ -3,7 +3,7 @@ import { newEtcdStore } from '../support/etcd.js';
 import { type EtcdProcess, startEtcdProcess } from '../support/servers/etcd-process.js';
 import { etcdContract } from './etcd-contract.js';
 
-// The versions beside the one of the quick tests.
+// The versions that the quick tests do not use.
 
 describe.each(['debian', '3.6'] as const)('etcd of version %s', (version) => {
   let server: EtcdProcess;

@@ -75,7 +75,7 @@ describe('processes that share a folder', { timeout: 120_000 }, () => {
     expect((await readdir(join(directory, '.cas', '0.json'))).length).toBeLessThan(60);
   });
 
-  it('lose updates under the same load when they merely look, write beside and rename', async () => {
+  it('lose updates under the same load when they merely look, write a second file and rename it', async () => {
     await writeFile(join(directory, '0.json'), begun);
     const workers = Array.from(
       { length: 10 },

@@ -8,7 +8,7 @@ import { FileLeaseStore } from '../../dist/core/store/file/file-lease-store.js';
 
 const [, , task, directory, name, times, kind] = process.argv;
 
-/** What the file store would be without its chain of decisions: look, write beside, rename. */
+/** What the file store would be without its chain of decisions: look, write a second file, rename it. */
 const naive = {
   async read(key) {
     const body = await readFile(join(directory, key), 'utf8').catch(() => undefined);
@@ -29,8 +29,8 @@ const naive = {
 const store = kind === 'naive' ? naive : new FileLeaseStore({ directory, clock, random });
 
 /**
- * Adds to this process's own entry and to the sum, as often as it was told or until SIGTERM, by read and
- * replace alone.
+ * Adds to this process's own entry and to the sum, the given number of times or until SIGTERM, only by read
+ * and replace.
  */
 async function count() {
   let reported = false;
@@ -55,7 +55,7 @@ async function count() {
   }
 }
 
-/** Writes bodies that tell whether they are whole, until it is killed. */
+/** Writes bodies that show whether they are whole, until it is killed. */
 async function scribble() {
   for (let turn = 0; ; turn += 1) {
     const object = await store.read('0.json');

@@ -11,7 +11,7 @@ export type { LeaseStoreContractOptions };
  * time waiting.
  *
  * @param name the driver, for the report
- * @param isMeant which of them, by name; all unless told
+ * @param isMeant which of them, by name; all by default
  */
 export function leaseStoreContract(
   name: string,

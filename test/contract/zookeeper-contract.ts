@@ -158,7 +158,7 @@ export function zooKeeperContract(servers: ContractServers): void {
   });
 
   describe('a watch', () => {
-    run('tells of the making, the change and the removal of a znode', async (client) => {
+    run('reports the creation, the change and the removal of a znode', async (client) => {
       const other = open();
       const reported: (string | undefined)[] = [];
       await servers.settled(client.watchData('/a/b', (znode) => reported.push(znode?.data.toString())).first);
@@ -170,7 +170,7 @@ export function zooKeeperContract(servers: ContractServers): void {
       await becomes(() => reported, [undefined, 'one', 'two', undefined]);
     });
 
-    run('on children tells of their set alone', async (client) => {
+    run('on children reports only changes of their set', async (client) => {
       const other = open();
       const reported: (readonly string[] | undefined)[] = [];
       await servers.settled(client.watchChildren('/a', (names) => reported.push(names)).first);
@@ -183,7 +183,7 @@ export function zooKeeperContract(servers: ContractServers): void {
       await becomes(() => reported, [[], ['b'], []]);
     });
 
-    run('tells its session of a change before what was read after that', async (client) => {
+    run('notifies its session of a change before the session gets what was read after it', async (client) => {
       const events: string[] = [];
       await servers.settled(client.create('/a/b', '', 'persistent'));
       await servers.settled(client.watchRemoval('/a/b', () => events.push('gone')).first);

@@ -1,6 +1,6 @@
 import { CLUSTER_NODE_ID_OFFSET, type IdLayout, idsPerMs } from '../../src/core/id/index.js';
 
-/** Which ids can be told apart: those of some node ids in some stretch of time. */
+/** Which ids can be distinguished: those of some node ids in some stretch of time. */
 export interface BitmapShape {
   readonly layout: IdLayout;
   /** Node ids 0 … nodes - 1. */

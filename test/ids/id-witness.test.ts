@@ -44,7 +44,7 @@ describe.each([
     }
   });
 
-  it('finds every single id that two generators have made, and tells the first ones', () => {
+  it('finds every single id that two generators have made, and reports the first ones', () => {
     const bitmap = bitmapOf(layout);
     see(new IdWitness(bitmap, NODE), places);
     for (const place of [0, 31, 32, 199, 200, 12_345, 19_999]) {

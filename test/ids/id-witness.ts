@@ -9,7 +9,7 @@ export interface IdFaults {
   disordered: number;
   /** With another node in it than its maker's. */
   foreign: number;
-  /** Outside of what the bitmap can tell apart. */
+  /** Outside of what the bitmap can distinguish. */
   outside: number;
   /** The first ones that repeat. */
   readonly examples: bigint[];
@@ -77,7 +77,7 @@ export class IdWitness {
     this.first ??= ids[0] as bigint;
     this.last = ids[count - 1] as bigint;
     this.seen += count;
-    // The product's own way to take an id apart, beside this one.
+    // The product's own way to take an id apart, in addition to this one.
     if (decodeId(this.last, bitmap.shape.layout).node !== node) faults.foreign += 1;
   }
 

@@ -3,7 +3,7 @@ import type { BitmapShape } from './id-bitmap.js';
 import type { IdFaults } from './id-witness.js';
 import type { Plant } from './planted-ids.js';
 
-/** What a thread is told when it starts. */
+/** What a thread gets when it starts. */
 export interface ThreadSettings {
   readonly thread: number;
   readonly seed: number;
@@ -34,7 +34,7 @@ export type Ending =
   /** Lost for reasons of its own, a thread that got no turn for too long for one. */
   | 'lost';
 
-/** What a thread tells of a tenure when it is over. */
+/** What a thread reports of a tenure when it is over. */
 export interface TenureReport {
   readonly thread: number;
   readonly nodeId: number;

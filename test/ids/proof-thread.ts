@@ -1,4 +1,4 @@
-// One thread of the proof: one tenure after the other, until it is told to stop.
+// One thread of the proof: one tenure after the other, until it is asked to stop.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { StoreUnusableError } from '../../src/core/base/errors.js';

@@ -22,7 +22,7 @@ final class Contention {
 
   /**
    * Contenders with a session each acquire and release for a time. Within each tenure the contender's witness is written twice: what
-   * is answered tells the transactions between which the lock was held at the least.
+   * is answered shows the transactions between which the lock was held at the least.
    */
   static List<Map<String, Object>> contend(
       Callable<CuratorFramework> newClient, List<String> kinds, String path, String witness, int contenders, long forMs) throws Exception {
@@ -37,11 +37,11 @@ final class Contention {
       String own = witness + "/java-" + i;
       running.add(threads.submit(() -> turns(client, kind, path, own, end)));
     }
-    List<Map<String, Object>> told = new ArrayList<>();
-    for (Future<Map<String, Object>> each : running) told.add(each.get());
+    List<Map<String, Object>> results = new ArrayList<>();
+    for (Future<Map<String, Object>> each : running) results.add(each.get());
     threads.shutdown();
     for (CuratorFramework client : clients) client.close();
-    return told;
+    return results;
   }
 
   private static Map<String, Object> turns(CuratorFramework client, String kind, String path, String witness, long end) throws Exception {

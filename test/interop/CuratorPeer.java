@@ -27,7 +27,7 @@ import org.apache.curator.x.discovery.details.ServiceCacheListener;
 import org.apache.curator.x.discovery.strategies.RoundRobinStrategy;
 
 /**
- * A Java service that uses Curator X Discovery as it is meant to be used, told what to do by a test.
+ * A Java service that uses Curator X Discovery as it is meant to be used, and takes its commands from a test.
  *
  * <p>Arguments: CONNECT BASE_PATH SESSION_TIMEOUT_MS PAYLOAD ENABLED_FIELD, the payload being any or map, the last saying whether the
  * field is written. On standard input a JSON object a line, {@code {"call": 1, "do": "names"}}; on standard output {@code {"call": 1, "result":
@@ -56,7 +56,7 @@ public class CuratorPeer {
     int sessionTimeoutMs = Integer.parseInt(arguments[2]);
     CuratorFramework client =
         CuratorFrameworkFactory.newClient(arguments[0], sessionTimeoutMs, 15_000, new RetryNTimes(50, 100));
-    client.getConnectionStateListenable().addListener((ignored, state) -> tellState(state));
+    client.getConnectionStateListenable().addListener((ignored, state) -> reportState(state));
     client.start();
     client.blockUntilConnected();
     CuratorPeer peer = new CuratorPeer(client, arguments[1], payloadClass(arguments[3]), Boolean.parseBoolean(arguments[4]));
@@ -74,7 +74,7 @@ public class CuratorPeer {
     };
   }
 
-  private static void tellState(ConnectionState state) {
+  private static void reportState(ConnectionState state) {
     write(Map.of("event", "state", "state", state.name()));
   }
 
@@ -115,22 +115,22 @@ public class CuratorPeer {
       case "names":
         return discovery.queryForNames();
       case "instances":
-        return tell(discovery.queryForInstances(name));
+        return describe(discovery.queryForInstances(name));
       case "instance":
-        return tell(discovery.queryForInstance(name, id));
+        return describe(discovery.queryForInstance(name, id));
       case "follow":
         follow(name);
         return null;
       case "cached":
-        return tell(caches.get(name).getInstances());
+        return describe(caches.get(name).getInstances());
       case "provide":
         providers.put(name, discovery.serviceProviderBuilder().serviceName(name).providerStrategy(new RoundRobinStrategy<>()).build());
         providers.get(name).start();
         return null;
       case "pick":
-        return tell(providers.get(name).getInstance());
+        return describe(providers.get(name).getInstance());
       case "decode":
-        return tell(serializer.deserialize(((String) command.get("json")).getBytes(StandardCharsets.UTF_8)));
+        return describe(serializer.deserialize(((String) command.get("json")).getBytes(StandardCharsets.UTF_8)));
       default:
         throw new IllegalArgumentException(what);
     }
@@ -142,16 +142,16 @@ public class CuratorPeer {
 
   @SuppressWarnings("unchecked")
   private Object keep(Map<String, Object> command, Action action) throws Exception {
-    Map<String, Object> told = (Map<String, Object>) command.get("instance");
+    Map<String, Object> given = (Map<String, Object>) command.get("instance");
     ServiceInstanceBuilder<Object> builder = ServiceInstance.builder();
-    builder.name((String) told.get("name")).id((String) told.get("id")).address((String) told.get("address"));
-    if (told.get("port") != null) builder.port((Integer) told.get("port"));
-    if (told.get("sslPort") != null) builder.sslPort((Integer) told.get("sslPort"));
-    if (told.get("serviceType") != null) builder.serviceType(ServiceType.valueOf((String) told.get("serviceType")));
-    if (told.get("uriSpec") != null) builder.uriSpec(new UriSpec((String) told.get("uriSpec")));
-    if (told.get("enabled") != null) builder.enabled((Boolean) told.get("enabled"));
-    if (told.get("payload") instanceof Map<?, ?> map) builder.payload(new TreeMap<>(map));
-    else builder.payload(told.get("payload"));
+    builder.name((String) given.get("name")).id((String) given.get("id")).address((String) given.get("address"));
+    if (given.get("port") != null) builder.port((Integer) given.get("port"));
+    if (given.get("sslPort") != null) builder.sslPort((Integer) given.get("sslPort"));
+    if (given.get("serviceType") != null) builder.serviceType(ServiceType.valueOf((String) given.get("serviceType")));
+    if (given.get("uriSpec") != null) builder.uriSpec(new UriSpec((String) given.get("uriSpec")));
+    if (given.get("enabled") != null) builder.enabled((Boolean) given.get("enabled"));
+    if (given.get("payload") instanceof Map<?, ?> map) builder.payload(new TreeMap<>(map));
+    else builder.payload(given.get("payload"));
     ServiceInstance<Object> instance = builder.build();
     action.on(instance);
     registered.put(instance.getName() + "/" + instance.getId(), instance);
@@ -165,7 +165,7 @@ public class CuratorPeer {
         new ServiceCacheListener() {
           @Override
           public void cacheChanged() {
-            write(Map.of("event", "cache", "name", name, "instances", tell(cache.getInstances())));
+            write(Map.of("event", "cache", "name", name, "instances", describe(cache.getInstances())));
           }
 
           @Override
@@ -174,28 +174,28 @@ public class CuratorPeer {
     cache.start();
   }
 
-  private static List<Object> tell(Collection<ServiceInstance<Object>> instances) {
-    List<Object> told = new ArrayList<>();
-    for (ServiceInstance<Object> instance : instances) told.add(tell(instance));
-    return told;
+  private static List<Object> describe(Collection<ServiceInstance<Object>> instances) {
+    List<Object> described = new ArrayList<>();
+    for (ServiceInstance<Object> instance : instances) described.add(describe(instance));
+    return described;
   }
 
   /** Every field as Java has it, the class of the payload, and the URL that comes of the uriSpec. */
-  private static Map<String, Object> tell(ServiceInstance<Object> instance) {
+  private static Map<String, Object> describe(ServiceInstance<Object> instance) {
     if (instance == null) return null;
     Object payload = instance.getPayload();
-    Map<String, Object> told = new LinkedHashMap<>();
-    told.put("name", instance.getName());
-    told.put("id", instance.getId());
-    told.put("address", instance.getAddress());
-    told.put("port", instance.getPort());
-    told.put("sslPort", instance.getSslPort());
-    told.put("payload", payload);
-    told.put("payloadClass", payload == null ? null : payload.getClass().getName());
-    told.put("registrationTimeUTC", instance.getRegistrationTimeUTC());
-    told.put("serviceType", instance.getServiceType());
-    told.put("url", instance.getUriSpec() == null ? null : instance.buildUriSpec());
-    told.put("enabled", instance.isEnabled());
-    return told;
+    Map<String, Object> described = new LinkedHashMap<>();
+    described.put("name", instance.getName());
+    described.put("id", instance.getId());
+    described.put("address", instance.getAddress());
+    described.put("port", instance.getPort());
+    described.put("sslPort", instance.getSslPort());
+    described.put("payload", payload);
+    described.put("payloadClass", payload == null ? null : payload.getClass().getName());
+    described.put("registrationTimeUTC", instance.getRegistrationTimeUTC());
+    described.put("serviceType", instance.getServiceType());
+    described.put("url", instance.getUriSpec() == null ? null : instance.buildUriSpec());
+    described.put("enabled", instance.isEnabled());
+    return described;
   }
 }

@@ -28,7 +28,7 @@ import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.RetryNTimes;
 
 /**
- * A Java service that uses Curator's recipes as they are meant to be used, told what to do by a test.
+ * A Java service that uses Curator's recipes as they are meant to be used, and takes its commands from a test.
  *
  * <p>Arguments: CONNECT SESSION_TIMEOUT_MS. On standard input a JSON object a line, {@code {"call": 1, "do": "acquire", "id": "a", "kind":
  * "lock", "path": "/l", "timeoutMs": 1000}}; on standard output {@code {"call": 1, "result": …}} or {@code {"call": 1, "error": "…"}}, and
@@ -51,7 +51,7 @@ public class RecipePeer {
     this.connect = connect;
     this.sessionTimeoutMs = sessionTimeoutMs;
     client = newClient();
-    client.getConnectionStateListenable().addListener((ignored, state) -> tellState(state));
+    client.getConnectionStateListenable().addListener((ignored, state) -> reportState(state));
   }
 
   public static void main(String[] arguments) throws Exception {
@@ -77,7 +77,7 @@ public class RecipePeer {
     return made;
   }
 
-  private static void tellState(ConnectionState state) {
+  private static void reportState(ConnectionState state) {
     write(Map.of("event", "state", "state", state.name()));
   }
 
@@ -173,15 +173,15 @@ public class RecipePeer {
 
   /** What was had, null when it was not in time. */
   private Object acquire(String id, Recipes.Recipe recipe, long timeoutMs) throws Exception {
-    // Whoever waits may be asked for the participants: a latch takes part from its start on.
+    // A waiting recipe may be asked for the participants: a latch takes part from its start on.
     recipes.put(id, recipe);
     boolean had = recipe.acquire(timeoutMs);
     if (!had) recipes.remove(id);
     if (!had) return null;
-    Map<String, Object> told = new LinkedHashMap<>();
-    told.put("path", recipe.path());
-    told.put("token", recipe.path() == null ? null : Long.toString(client.checkExists().forPath(recipe.path()).getCzxid()));
-    return told;
+    Map<String, Object> acquired = new LinkedHashMap<>();
+    acquired.put("path", recipe.path());
+    acquired.put("token", recipe.path() == null ? null : Long.toString(client.checkExists().forPath(recipe.path()).getCzxid()));
+    return acquired;
   }
 
   /** Promoted, it takes its lock as soon as another one was faster. */
@@ -195,19 +195,19 @@ public class RecipePeer {
     long value = ((Number) command.getOrDefault("value", 0)).longValue();
     switch (act) {
       case "get":
-        return told(counter.get());
+        return outcomeOf(counter.get());
       case "add":
-        return told(counter.add(value));
+        return outcomeOf(counter.add(value));
       case "set":
-        return told(counter.trySet(value));
+        return outcomeOf(counter.trySet(value));
       case "compare-and-set":
-        return told(counter.compareAndSet(((Number) command.get("expected")).longValue(), value));
+        return outcomeOf(counter.compareAndSet(((Number) command.get("expected")).longValue(), value));
       default:
         throw new IllegalArgumentException(act);
     }
   }
 
-  private static Object told(AtomicValue<Long> value) throws Exception {
+  private static Object outcomeOf(AtomicValue<Long> value) throws Exception {
     return Map.of("succeeded", value.succeeded(), "value", value.succeeded() ? value.postValue() : value.preValue());
   }
 

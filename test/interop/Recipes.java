@@ -21,12 +21,12 @@ final class Recipes {
 
   /** One contender. All of its calls are made by one thread, which is what Curator's locks belong to. */
   interface Recipe {
-    /** False when it was not had in time. */
+    /** False when it was not acquired in time. */
     boolean acquire(long timeoutMs) throws Exception;
 
     void release() throws Exception;
 
-    /** Its own znode, as far as Curator tells. */
+    /** Its own znode, where Curator names it. */
     default String path() {
       return null;
     }
@@ -190,9 +190,9 @@ final class Recipes {
 
     @Override
     public List<Map<String, Object>> participants() throws Exception {
-      List<Map<String, Object>> told = new ArrayList<>();
-      for (Participant each : latch.getParticipants()) told.add(Map.of("id", each.getId(), "leads", each.isLeader()));
-      return told;
+      List<Map<String, Object>> participants = new ArrayList<>();
+      for (Participant each : latch.getParticipants()) participants.add(Map.of("id", each.getId(), "leads", each.isLeader()));
+      return participants;
     }
   }
 
@@ -238,9 +238,9 @@ final class Recipes {
 
     @Override
     public List<Map<String, Object>> participants() throws Exception {
-      List<Map<String, Object>> told = new ArrayList<>();
-      for (Participant each : selector.getParticipants()) told.add(Map.of("id", each.getId(), "leads", each.isLeader()));
-      return told;
+      List<Map<String, Object>> participants = new ArrayList<>();
+      for (Participant each : selector.getParticipants()) participants.add(Map.of("id", each.getId(), "leads", each.isLeader()));
+      return participants;
     }
   }
 

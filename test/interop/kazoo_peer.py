@@ -1,4 +1,4 @@
-"""A Python service that uses kazoo's locks, told what to do by a test, in RecipePeer.java's manner.
+"""A Python service that uses kazoo's locks and takes its commands from a test, in RecipePeer.java's manner.
 
 Arguments: CONNECT SESSION_TIMEOUT_MS. What has the same id is done in order by one thread, the rest at once. Ends with its input.
 """
@@ -95,7 +95,7 @@ class Peer:
             command = commands.get()
             try:
                 answer = {"call": command["call"], "result": self.carry_out(command)}
-            except Exception as error:  # told to the test, whatever it is
+            except Exception as error:  # reported to the test, whatever it is
                 answer = {"call": command["call"], "error": type(error).__name__}
             write(answer)
 
@@ -126,22 +126,22 @@ class Peer:
 
     def contend(self, command):
         """Contenders with a session each acquire and release for a time; see Contention.java."""
-        told, threads = [], []
+        entries, threads = [], []
         end = time.monotonic() + command["timeoutMs"] / 1000
         for i in range(command["count"]):
             kind = command["kinds"][i % len(command["kinds"])]
             own = "%s/kazoo-%d" % (command["witness"], i)
             entry = {"contender": own, "kind": kind, "tenures": []}
-            told.append(entry)
+            entries.append(entry)
             threads.append(threading.Thread(target=self.turns, args=(command["path"], entry, end), daemon=True))
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        for entry in told:
+        for entry in entries:
             if "error" in entry:
                 raise RuntimeError(entry["error"])
-        return told
+        return entries
 
     def turns(self, path, entry, end):
         client = self.new_client()
@@ -155,7 +155,7 @@ class Peer:
                 left = client.set(entry["contender"], b"")
                 recipe.release()
                 entry["tenures"].append({"token": str(token), "from": str(entered.mzxid), "to": str(left.mzxid)})
-        except Exception as error:  # told by the thread that waits for this one
+        except Exception as error:  # raised by the thread that waits for this one
             entry["error"] = repr(error)
         finally:
             client.stop()

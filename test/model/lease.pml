@@ -22,15 +22,15 @@
 #define LIMIT (DURATION + GRACE)
 #endif
 
-#ifdef UPPER_AGE /* rule 4: a contender goes by the upper bound of the age, which the store tells as an interval around the true one */
-#define TOLD_AGE (object.age + 1)
+#ifdef UPPER_AGE /* rule 4: a contender goes by the upper bound of the age, which the store reports as an interval around the true one */
+#define REPORTED_AGE (object.age + 1)
 #elif defined(WALL_CLOCK) /* rule 4: a contender goes by its own wall clock, which may say anything */
-#define TOLD_AGE LIMIT
+#define REPORTED_AGE LIMIT
 #else
-#define TOLD_AGE object.age
+#define REPORTED_AGE object.age
 #endif
 
-#ifdef BELIEVE_TIMER /* rule 3: a holder believes until a timer tells it that time is up, and timers are late */
+#ifdef BELIEVE_TIMER /* rule 3: a holder believes until a timer fires when time is up, and timers are late */
 #define WORKING(t) works[t]
 #else
 #define WORKING(t) (works[t] && known[t].left > 0)
@@ -92,7 +92,7 @@
 #ifdef EVICT_AT_ONCE /* rules 1 and 9: an id released by force may be taken at once */
 #define STILL_TRUSTED false
 #else
-#define STILL_TRUSTED (TOLD_AGE < LIMIT)
+#define STILL_TRUSTED (REPORTED_AGE < LIMIT)
 #endif
 
 #ifdef PROOF_AT_ONCE /* T6 of shards: a reader takes the tombstone of a forced release for a proof, whatever its age */
@@ -120,7 +120,7 @@ mtype:etag = { outdated, current, of_vacant, anything };
 
 /*
  * Where a write is. under_way: its sender waits. late: its sender has given it up, and it may be applied yet. applied, refused: the reply is
- * under way. unheard: applied, and the sender has given up. A write that nobody waits for and that cannot be applied is nowhere.
+ * under way. unheard: applied, and the sender has given up. A write for which no task waits and that cannot be applied is nowhere.
  */
 mtype:place = { nowhere, planned, under_way, late, applied, refused, unheard };
 
@@ -154,7 +154,7 @@ byte latest[2];
 #endif
 
 #define IN_TIME(w) (w.left > MARGIN)
-#define FREE (object.body == vacant || object.body == tombstone && !object.trusted || TOLD_AGE >= LIMIT) /* rule 4: lease-state.ts, availability() */
+#define FREE (object.body == vacant || object.body == tombstone && !object.trusted || REPORTED_AGE >= LIMIT) /* rule 4: lease-state.ts, availability() */
 #define FITS(w) (w.match == current || w.match == anything || w.match == of_vacant && object.body == vacant)
 #define MINE(t) (object.body == held && (SHOWN(newest[t]) || SHOWN(earlier[t]) || known[t].stands))
 /* A bound: of all writes, one at a time is late; with EACH_LATE, one of each task. */
@@ -177,7 +177,7 @@ never {
 #define VERSION_KEPT(w) (w.version >= (w.claims -> NOW + 1 : NOW))
 #define VERSION_MY_OWN (version[0] != version[1] || version[0] == OLD)
 
-/* Rule 3: a tenure whose deadline has passed is over. Whoever reads that a lease has expired may rely on it. */
+/* Rule 3: a tenure whose deadline has passed is over. A task that reads that a lease has expired may rely on it. */
 #define NEVER_REVIVED(t) (known[t].left > 0)
 
 #ifdef PROOFS

@@ -1,4 +1,4 @@
-// Runs the shipped engine beside others under each kind of fault alone, and prints as a table in Markdown
+// Runs the shipped engine and others under each kind of fault alone, and prints as a table in Markdown
 // which promises broke: node .harness/test/simulation/comparison.js [--seeds N] [--from S] [--jobs N]
 
 import { availableParallelism } from 'node:os';

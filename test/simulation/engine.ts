@@ -9,7 +9,7 @@ export interface Engine {
    */
   acquire(options: AcquireLeaseOptions): Promise<Lease>;
   /**
-   * Whether the store tells no time of writing, so that tasks and operators observe ages. Its etags never
+   * Whether the store reports no time of writing, so that tasks and operators observe ages. Its etags never
    * repeat.
    * @default false
    */

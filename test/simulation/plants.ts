@@ -159,7 +159,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'own-settings',
     breaks:
-      'a contender goes by its own duration and grace, not by those that stand in the lease and the cluster (rule 4)',
+      'a contender goes by its own duration and grace, not by those of the lease and the cluster (rule 4)',
     edits: [
       {
         file: acquirer,
@@ -309,7 +309,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'forgets-stamps',
-    breaks: 'a release does not tell how far ahead unique ids were stamped',
+    breaks: 'a release does not say how far ahead unique ids were stamped',
     edits: [
       {
         file: keeper,
@@ -320,7 +320,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'ignores-widening',
-    breaks: 'the generator goes on with narrow unique ids although its lease tells of wider ones',
+    breaks: 'the generator goes on with narrow unique ids although its lease announces wider ones',
     edits: [
       {
         file: 'src/core/id/lease-ids.js',
@@ -331,7 +331,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'publishes-before-adopting',
-    breaks: 'a lease tells of a width while narrower ids are still made',
+    breaks: 'a lease announces a width while narrower ids are still made',
     edits: [
       {
         file: tenureTime,
@@ -508,7 +508,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'age-of-the-key',
-    breaks: 'an observed age does not begin anew with a new etag (rule 4)',
+    breaks: 'an observed age does not begin again with a new etag (rule 4)',
     engine: 'observed',
     edits: [
       {
@@ -521,7 +521,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'repeating-etag',
     breaks:
-      'the etags of a store that tells no time of writing repeat: a renewed lease looks like one that was not (rule 4)',
+      'the etags of a store that reports no time of writing repeat: a renewed lease looks like one that was not (rule 4)',
     engine: 'observed',
     edits: [
       {

@@ -37,7 +37,7 @@ const HOST = /^host \d+ takes part$/;
 const port = parentPort;
 if (port === null) throw new Error('seed-worker is the code of a worker thread');
 const answer = (message: Answer) => port.postMessage(message);
-// What a simulation throws ends the thread: the one that gave the order is told of that.
+// What a simulation throws ends the thread, and the sender of the order is notified.
 port.on('message', async (order: Order) =>
   answer(order.kind === 'run' ? await run(order) : await shrunk(order)),
 );

@@ -120,7 +120,7 @@ export const SHARD_PLANTS: readonly Plant[] = [
     from: 'random.next() < 2 / this.#map.members.length',
     to: 'false',
   }),
-  plant('hands-on-at-signal', 'a sidecar that is told to end takes the work of its program for ended (T5)', {
+  plant('hands-on-at-signal', 'a sidecar that is asked to end takes the work of its program for ended (T5)', {
     file: programs,
     from: 'if (!hasAsked || this.#allHaveEnded)',
     to: 'if (true)',

@@ -12,7 +12,7 @@ export interface CamundaBucket extends TestBucket {
    * conditional.
    */
   put(object: CamundaObject, ifMatch?: string): Promise<string>;
-  /** Every key with its etag and the time of its writing: what tells whether anything was written. */
+  /** Every key with its etag and the time of its writing, which show whether anything was written. */
   state(): Promise<readonly string[]>;
   /**
    * A task that has read the object, and takes the lease by its first renewal, whatever has happened

@@ -4,7 +4,7 @@ import { killAll, runProcess } from './processes.js';
 
 afterEach(killAll);
 
-test('a process is told alive, stopped and ended, and gets no signal once it has ended', async () => {
+test('a process is reported as alive, stopped and ended, and gets no signal once it has ended', async () => {
   const sleeper = runProcess('sleep', ['60']);
   const handle = new ProcessHandle(sleeper.pid);
   expect([handle.isAlive(), handle.isStopped()]).toEqual([true, false]);

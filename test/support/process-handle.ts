@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * A process that this one did not start itself, told from a later one of the same number by the time of its
- * start. Without that, a signal meant for a process that has ended could hit a stranger.
+ * A process that this one did not start itself, distinguished from a later one of the same number by the time
+ * of its start. Without that, a signal meant for a process that has ended could hit a stranger.
  */
 export class ProcessHandle {
   readonly #startedAt: string | undefined;

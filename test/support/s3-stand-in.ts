@@ -62,7 +62,7 @@ export interface RecordedRequest {
   readonly key: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage['headers'];
-  /** Tells connections apart. */
+  /** Distinguishes connections. */
   readonly clientPort: number | undefined;
 }
 

@@ -42,7 +42,7 @@ export async function tendGroups(session: BoundSession, maxGroups: number): Prom
   });
 }
 
-/** A tree in memory, and a network whose behaviour can be set. Watches tell nothing by themselves. */
+/** A tree in memory, and a network whose behaviour can be set. Watches report nothing by themselves. */
 export class ScriptedZooKeeper implements ZooKeeper {
   readonly description = 'scripted';
   readonly znodes: Map<string, Znode>;
@@ -92,7 +92,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
     });
   }
 
-  /** The servers end the session, and no client is told. */
+  /** The servers end the session, and notify no client. */
   endSession(): void {
     const own = 'sessionId' in this.state ? this.state.sessionId : undefined;
     for (const [path, { stat }] of this.znodes) if (stat.owner === own) this.znodes.delete(path);
@@ -212,13 +212,13 @@ export class ScriptedZooKeeper implements ZooKeeper {
     this.become({ status: 'closed' });
   }
 
-  #watch(tell: () => void): ReadingWatch {
+  #watch(notify: () => void): ReadingWatch {
     const watch = {
       first: Promise.resolve(),
       isRefused: false,
       close: () => void this.watches.delete(watch),
     };
-    this.watches.set(watch, tell);
+    this.watches.set(watch, notify);
     return watch;
   }
 

@@ -2,7 +2,7 @@ import { CLUSTER_KEY, decodeCluster, encodeCluster } from '../../src/core/lease/
 import type { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
 
 /**
- * Makes the settings tell of fewer node ids, as the first step of a scale-down does: holders of others learn
+ * Makes the settings declare fewer node ids, as the first step of a scale-down does: holders of others learn
  * of it at their next renewals.
  */
 export function shrinkSettings(bucket: MemoryBucket, size: number): void {

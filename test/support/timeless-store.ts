@@ -2,7 +2,7 @@ import type { Interval, LeaseStore } from '../../src/core/store/lease-store.js';
 
 export const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
 
-/** The same store, but that it does not tell when an object was written. */
+/** The same store, but that it does not report when an object was written. */
 export function timeless(store: LeaseStore): LeaseStore {
   const aged = <Shown extends object>(shown: Shown) => ({ ...shown, age: UNKNOWN_AGE });
   const { listPage, changed } = store;

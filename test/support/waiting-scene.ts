@@ -20,12 +20,12 @@ export const LONGEST_PAUSE = (DURATION / 3) * 1.2;
 export const MOST_REQUESTS = 3.3;
 
 /** What a store says of its changes. */
-export type Telling = 'telling what changed' | 'telling that something changed' | 'telling nothing';
+export type Reporting = 'reporting what changed' | 'reporting that something changed' | 'reporting nothing';
 
-export const TELLING: readonly Telling[] = [
-  'telling what changed',
-  'telling that something changed',
-  'telling nothing',
+export const REPORTING: readonly Reporting[] = [
+  'reporting what changed',
+  'reporting that something changed',
+  'reporting nothing',
 ];
 
 /** Tests count its listeners, also where the engine's own controllers are quick ones. */
@@ -44,8 +44,8 @@ export class Waiter {
 }
 
 interface SceneOptions {
-  readonly telling: Telling;
-  /** How many ids are held by tasks that renew, and how many there are beside. @default 0 beside */
+  readonly reporting: Reporting;
+  /** How many ids are held by tasks that renew, and how many others there are. @default 0 others */
   readonly held: number;
   readonly free?: number;
   /** How long a request takes, in milliseconds. @default 20 */
@@ -53,9 +53,9 @@ interface SceneOptions {
   readonly pollMs?: number;
   /** How many objects one request of a listing shows. @default all */
   readonly page?: number;
-  /** Whether the store tells no time of writing. @default false */
+  /** Whether the store reports no time of writing. @default false */
   readonly timeless?: boolean;
-  /** In place of what the store tells. */
+  /** In place of what the store reports. */
   readonly changed?: LeaseStore['changed'];
 }
 
@@ -68,7 +68,7 @@ export function endScenes(): void {
 
 /** A cluster on a virtual clock, ids that are held by tasks that renew, and tasks that want one. */
 export async function waitingScene({
-  telling,
+  reporting,
   held,
   free = 0,
   requestMs = REQUEST,
@@ -90,7 +90,7 @@ export async function waitingScene({
       return reply;
     };
     const store = new MemoryLeaseStore({ clock, intercept }, bucket);
-    if (telling === 'telling what changed' && changed === undefined) return store;
+    if (reporting === 'reporting what changed' && changed === undefined) return store;
     const silent: LeaseStore = {
       ...{ url: store.url, remote: false, timeStepMs: store.timeStepMs, pollMs },
       read: (key, call) => store.read(key, call),
@@ -99,7 +99,7 @@ export async function waitingScene({
       replace: (key, body, metadata, etag, call) => store.replace(key, body, metadata, etag, call),
       discardProbe: (key, call) => store.discardProbe(key, call),
       close: () => store.close(),
-      ...(telling === 'telling that something changed' && {
+      ...(reporting === 'reporting that something changed' && {
         changed: (signal: AbortSignal) => store.changed(signal),
       }),
       ...(changed && { changed }),

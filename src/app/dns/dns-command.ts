@@ -1,10 +1,17 @@
 import { formatListenAddress, parseListenAddress } from '../../core/settings/listen-address.js';
 import { say } from '../kit/answer.js';
-import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../kit/call.js';
+import {
+  type Call,
+  connectTo,
+  interruptible,
+  interruption,
+  isVisible,
+  logEnd,
+  reported,
+} from '../kit/call.js';
 import { UsageError } from '../kit/exit-codes.js';
 import { loggerFor } from '../kit/log/logger.js';
 import { zookeeperLog } from '../kit/log/zookeeper-log.js';
-import { isVisible } from '../kit/own-cluster-view.js';
 import { openDns } from './open-dns.js';
 
 /**

@@ -223,7 +223,7 @@ describe('a service', () => {
       expect(ask(half, 'orders.service.nodelease').data).toEqual(['10.0.0.7']);
   });
 
-  it('of a host name has its CNAME for all types without records of their own', () => {
+  it('of a host name has its CNAME for all types without their own records', () => {
     const services = { orders: [{ host: 'db.example.com', port: 5_432 }], plain: [{ host: '10.0.0.7' }] };
     const zone = zoneOf({ services, hosts: { 'db.example.com': ['192.0.2.1'] } });
     const cname = [{ type: 'CNAME', name: 'orders.service.nodelease', data: 'db.example.com' }];

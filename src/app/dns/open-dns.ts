@@ -1,11 +1,9 @@
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/settings/listen-address.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store.js';
-import { DEFAULT_BASE_PATH } from '../../zookeeper/services/service-path.js';
 import { QuickRandom } from '../../zookeeper/services/strategies/provider-strategy.js';
-import { connectTo } from '../kit/call.js';
+import { connectTo, isVisible } from '../kit/call.js';
 import type { Logger } from '../kit/log/logger.js';
-import { isVisible } from '../kit/own-cluster-view.js';
 import type { Io } from '../kit/terminal/io.js';
 import type { Settings } from '../settings/settings.js';
 import { DnsMetrics } from './dns-metrics.js';
@@ -62,8 +60,8 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
   };
   try {
     const zookeeper = toZooKeeper && keep(await connect(toZooKeeper, io));
-    const basePath = toZooKeeper?.basePath ?? DEFAULT_BASE_PATH;
-    const tree = zookeeper && keep(new TreeView({ zookeeper, clock, basePath, maxStaleMs }));
+    const tree =
+      zookeeper && keep(new TreeView({ zookeeper, clock, basePath: toZooKeeper.basePath, maxStaleMs }));
     const isRead = isVisible(settings) && provider === 'store';
     const store = isRead ? keep(await openedStore(settings, io)) : undefined;
     const session = store && new StoreSession(store, clock, REQUEST_TIMEOUT_MS);

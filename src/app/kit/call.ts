@@ -126,6 +126,14 @@ export function logEnd({ signal }: Interrupted, log: Logger): number {
   return exitCodeOfStop(signal);
 }
 
+/**
+ * Whether a cluster can be seen from another thread or process: a fixed node id is leased nowhere, and only
+ * its holder sees `memory:`.
+ */
+export function isVisible({ nodeId, provider, store }: Settings): boolean {
+  return nodeId === undefined && (provider === 'zookeeper' || store.kind !== 'memory');
+}
+
 /** The call, where ZooKeeper gives out the node ids; undefined where they are leased from a store. */
 export function onAllocated<Options>({
   settings,

@@ -189,7 +189,7 @@ describe('asking a port', () => {
     await expect.poll(() => getEventListeners(asked.signal, 'abort')).toEqual([]);
   });
 
-  it('tries both of the host’s own addresses for a port alone, and asks no name server for them', async () => {
+  it('tries both of the host’s own addresses where only a port is given, and asks no name server for them', async () => {
     const [port, only6] = [await listen(createTcpServer()), await listen(createTcpServer(), '::1')];
     await tcp(port);
     await tcp(only6);

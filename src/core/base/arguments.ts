@@ -1,6 +1,6 @@
 import { ConfigError } from './errors.js';
 
-/** What a value may be: for JavaScript, and for values that TypeScript was told wrong about. */
+/** What a value may be: for JavaScript, and for values whose declared type is wrong. */
 export interface Kind {
   readonly is: (value: unknown) => boolean;
   /** The rest of the sentence "expected …". */

@@ -6,7 +6,7 @@ const BLANK = '[\\s\\p{Z}\\p{Cf}]';
 /** Those of word processors too. */
 const QUOTE = '["\'`\u00ab\u00bb\u2018-\u201f]';
 
-/** What a text gets from the way it is set, such as an env file with line ends of Windows, and nobody sees. */
+/** What a text gets, unseen, from the way it is set, such as an env file with line ends of Windows. */
 const STRAY: readonly (readonly [pattern: RegExp, expected: (found: string) => string])[] = [
   [/\r/, () => 'no carriage return in it, as in files with line ends of Windows'],
   [/\p{Cc}/u, (found) => `no control character in it (${nameOf(found)})`],

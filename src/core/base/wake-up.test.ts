@@ -11,7 +11,7 @@ it('ends a wait, and only that one', async () => {
   expect(clock.monotonic()).toBe(1_000);
 });
 
-it('is not missed while nobody waits', async () => {
+it('is not missed while no task waits', async () => {
   const clock = new VirtualClock();
   const { wait, wake } = waiter(clock);
   wake();

@@ -12,8 +12,8 @@ interface RootClaim {
 }
 
 /**
- * The file at the root that names the store of the versions below it. Camunda has no such file, and ignores
- * it.
+ * The file at the root that names the store of the versions below it. Other
+ * programs that follow the layout ignore it.
  */
 export const OWNER = 'nodelease.json';
 /** The file at the root with its sticky key. */

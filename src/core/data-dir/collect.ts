@@ -7,8 +7,7 @@ import type { HeldTree } from './held-tree.js';
 import { MARKER } from './marker.js';
 
 /**
- * Suffix of a version that is being removed. No other program takes such a name for a version, not even
- * Camunda.
+ * Suffix of a version that is being removed. No program takes such a name for a version.
  */
 const REMOVED = '.removed';
 

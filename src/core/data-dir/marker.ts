@@ -4,8 +4,8 @@ import { codeOf, syncFolder, unless, writeDurably } from '../base/files.js';
 import { HeldTree } from './held-tree.js';
 
 /**
- * The file that makes a version's directory valid. It is written last. Format and name are those of Camunda
- * 8.9.
+ * The file that makes a version's directory valid. It is written last. Format and name are part of
+ * the layout (versions.ts).
  */
 export const MARKER = 'directory-initialized.json';
 const DRAFT = `${MARKER}.tmp`;

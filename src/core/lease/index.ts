@@ -2,7 +2,6 @@
 
 export { type AcquireLeaseOptions, acquireLease } from './acquire/acquire-lease.js';
 export type { EnsureClusterOptions } from './acquire/ensure-cluster.js';
-export type { CamundaNode } from './model/camunda-codec.js';
 export type { ClusterConfig, WantedSettings } from './model/cluster-config.js';
 export {
   type EncodedLease,

@@ -1,8 +1,7 @@
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { ensureCluster } from '../../core/lease/acquire/ensure-cluster.js';
-import { CAMUNDA_MARKER } from '../../core/lease/model/camunda-codec.js';
-import { foreignError, refuseForeign } from '../../core/lease/model/foreign-cluster.js';
+import { refuseForeignFolder } from '../../core/lease/model/foreign-cluster.js';
 import { detached, type LeaseListener } from '../../core/lease/model/lease.js';
 import { readCluster } from '../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
@@ -62,24 +61,19 @@ export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
     const known = await retry((own) => readCluster(session, own));
     if (known?.config.proven) return;
     const { store: url } = options;
-    if (known === undefined && typeof url === 'string') await retry(() => refuseCamundaAbove(url, options));
+    if (known === undefined && typeof url === 'string') await retry(() => refuseForeignAbove(url, options));
     await retry(() => ensureCluster(call));
   } finally {
     await store.close();
   }
 }
 
-/** Refuses a bucket of Camunda, also for a folder in it. @throws {StoreUnusableError} */
-async function refuseCamundaAbove(url: string, options: ProbedStoreOptions): Promise<void> {
+/** Refuses a bucket with another program's cluster, also for a folder in it. @throws {StoreUnusableError} */
+async function refuseForeignAbove(url: string, options: ProbedStoreOptions): Promise<void> {
   const store = await openedStore({ ...options, store: url }, options);
   try {
     const session = new StoreSession(store, options.clock, REQUEST_TIMEOUT_MS);
-    const call = { signal: options.signal };
-    const marker = await session.read(CAMUNDA_MARKER, call);
-    if (marker !== undefined)
-      throw foreignError(url, `this is a Camunda cluster (it has the object ${CAMUNDA_MARKER})`);
-    const { objects } = await session.listPage(undefined, call);
-    await refuseForeign(session, objects, call);
+    await refuseForeignFolder(session, url, { signal: options.signal });
   } catch (error) {
     // A lock needs rights on its own folder only.
     if (!(error instanceof StoreError && error.fault === 'denied')) throw error;

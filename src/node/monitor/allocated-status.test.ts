@@ -25,7 +25,7 @@ function tree(
 
 const look = (zookeeper: ScriptedZooKeeper) => inspectAllocated(new BoundSession(zookeeper, 'a'));
 
-describe('the width of ids from ZooKeeper alone is the greatest', () => {
+describe('the width of ids that come only from ZooKeeper is the greatest', () => {
   it('that the groups need', async () => {
     expect(await look(tree(['01', '02', '00']))).toMatchObject({ groups: [0, 1, 2], idWidth: 10 });
   });

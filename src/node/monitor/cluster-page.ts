@@ -53,7 +53,7 @@ export async function scanPage(
     nodes,
     hints,
     draining = [],
-    camunda,
+    foreign,
   } = await reader.scan(signal, (found) => {
     const chosen = choose(found, request);
     page = chosen.page;
@@ -63,7 +63,7 @@ export async function scanPage(
   const { cluster } = hints;
   // The LIST may have shown another state.
   const asked = nodes.filter(({ state }) => isAskedFor(state, request.only, cluster));
-  return { cluster, nodes: asked, totals: totalsOf(nodes, hints), draining, page, camunda };
+  return { cluster, nodes: asked, totals: totalsOf(nodes, hints), draining, page, foreign };
 }
 
 function choose(

@@ -1,12 +1,11 @@
 import type { Clock } from '../../core/base/clock.js';
 import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../../core/lease/model/cluster-config.js';
-import { camundaCluster, findCamunda } from '../../core/lease/model/foreign-cluster.js';
+import { findForeign, markedCluster } from '../../core/lease/model/foreign-cluster.js';
 import { nativeCodec } from '../../core/lease/model/lease-codec.js';
-import { leaseKey, mayExceed, revived } from '../../core/lease/model/lease-state.js';
+import { leaseKey, mayExceed } from '../../core/lease/model/lease-state.js';
 import {
   type LeaseReading,
-  type NodeStatus,
   nodeStatus,
   readingOf,
   SharedKnowledge,
@@ -14,17 +13,11 @@ import {
 import { readCluster } from '../../core/lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { Interval, ListedObject } from '../../core/store/lease-store.js';
-import type { ReportHead } from '../wire/status-report.js';
-import {
-  type CamundaFacts,
-  type CamundaReport,
-  camundaConfig,
-  camundaDurationMs,
-  camundaNode,
-  camundaReadingOf,
-  readRestores,
-} from './camunda-cluster.js';
-import { type ListedCluster, listedCluster } from './listed-cluster.js';
+import type { ForeignReport, ReportHead } from '../wire/status-report.js';
+import { foreignReaders } from './foreign-formats.js';
+import type { ForeignReader, FormatReader } from './format-reader.js';
+import type { LeaseChange } from './lease-changes.js';
+import { type ListedCluster, listedCluster, type ScannedNode } from './listed-cluster.js';
 import { reportHead } from './status-report.js';
 
 /** Maximum number of objects that are read again in one scan. */
@@ -35,13 +28,15 @@ const MAX_DRAINING = 100;
 /** The result of one scan of a cluster, in a store or in ZooKeeper alone. */
 export interface ClusterScan {
   /** In ascending order of the ids; empty when there is no cluster yet. */
-  readonly nodes: readonly NodeStatus[];
+  readonly nodes: readonly ScannedNode[];
   /** The content of the LIST of this scan; undefined when there is no cluster yet, and without a LIST. */
   readonly hints?: ListedCluster;
   /** Ids beyond the size that are still held, in ascending order. @default none */
-  readonly draining?: readonly NodeStatus[];
-  /** The further facts of a cluster of Camunda 8; undefined for one of nodelease. */
-  readonly camunda?: CamundaReport | undefined;
+  readonly draining?: readonly ScannedNode[];
+  /** What a cluster in a foreign format has in addition; undefined for one of nodelease. */
+  readonly foreign?: ForeignReport | undefined;
+  /** What went wrong in it since the last call, other than changes of leases; nothing in one of nodelease. */
+  readonly foreignChanges?: () => readonly LeaseChange[];
   /** The fields of `nodelease status --json` other than the nodes and discovery. */
   readonly head: Partial<ReportHead>;
   /** How long the request that measures the latency took, in milliseconds. */
@@ -55,7 +50,7 @@ export interface ClusterScan {
 
 /** What is known of one lease object. */
 interface ReadLease {
-  readonly reading: LeaseReading & { readonly camunda?: CamundaFacts };
+  readonly reading: LeaseReading;
   /** Of the state that was read; undefined for an absent one. */
   readonly etag: string | undefined;
   /**
@@ -85,10 +80,10 @@ export class ClusterReader {
   readonly #known = new Map<number, ReadLease>();
   #listing: ListedRows = { rows: new Map(), at: 0 };
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
-  readonly #knowledge = new SharedKnowledge();
-  #isCamundas = false;
-  /** The duration of most holders of Camunda's leases; 0 while it is unknown. */
-  #camundaMs = 0;
+  readonly #native = nativeReader();
+  readonly #foreign = foreignReaders();
+  /** Of the last cluster. */
+  #format: FormatReader & Partial<ForeignReader> = this.#native;
 
   /**
    * @param onProgress called for each lease object that was read, with the number of reads in this scan; must
@@ -111,7 +106,6 @@ export class ClusterReader {
    */
   async scan(signal?: AbortSignal, choose = allIds): Promise<ClusterScan> {
     const { session, clock } = this;
-    const { url } = session.store;
     const begun = clock.monotonic();
     const { objects } = await session.list({
       signal,
@@ -119,38 +113,56 @@ export class ClusterReader {
     });
     const at = clock.monotonic();
     const own = await this.#readCluster(objects, signal);
-    const camunda = own === undefined ? await this.#readCamunda(objects, signal) : undefined;
-    this.#isCamundas = camunda !== undefined;
-    const listed = own ?? (camunda && camundaConfig(objects));
-    if (listed === undefined) {
-      this.#known.clear();
-      return { nodes: [], head: { store: url }, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
-    }
-    const hints = listedCluster(objects, listed, camunda && 0);
-    const ids = choose(hints);
-    const beyond = hints.draining.slice(0, MAX_DRAINING);
+    const found = own ? undefined : await findForeign(session, objects, { signal });
+    const foreign = found && this.#foreign[found.format.name];
+    const config = own ?? foreign?.configOf(objects);
+    if (config) this.#format = foreign ?? this.#native;
+    else this.#known.clear();
+    const scanned = config
+      ? await this.#scanLeases(
+          listedCluster(objects, config, this.#format.tombstoneMaxBytes),
+          at,
+          choose,
+          signal,
+        )
+      : { nodes: [], head: { store: session.store.url } };
+    return { ...scanned, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
+  }
+
+  /** @param at the time of the LIST on the monotonic clock */
+  async #scanLeases(
+    listed: ListedCluster,
+    at: number,
+    choose: (listed: ListedCluster) => readonly number[],
+    signal: AbortSignal | undefined,
+  ): Promise<Omit<ClusterScan, 'latencyMs' | 'clockOffsetMs'>> {
+    const format = this.#format;
+    const foreign = await format.report?.(this.session, signal);
+    const ids = choose(listed);
+    const beyond = listed.draining.slice(0, MAX_DRAINING);
     const wanted = new Set([...ids, ...beyond]);
     for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id);
-    const listing = { rows: hints.rows, at };
-    const toRead = [...this.#toRead(ids, listing, listed), ...beyond.filter((id) => !this.#isKnownHeld(id))];
+    const listing = { rows: listed.rows, at };
+    const toRead = [
+      ...this.#toRead(ids, listing, listed.cluster),
+      ...beyond.filter((id) => !this.#isKnownHeld(id)),
+    ];
     await this.#readAll(toRead, signal);
     this.#listing = listing;
 
     const justRead = new Set(toRead);
-    const now = clock.monotonic();
-    const claims = [...this.#known.values()].map(({ reading }) => reading.camunda?.claimMs ?? 0);
-    if (camunda) this.#camundaMs = camundaDurationMs(claims, this.#camundaMs);
-    const cluster = camunda ? { ...listed, durationMs: this.#camundaMs } : listed;
+    const now = this.clock.monotonic();
+    const cluster = format.refined?.(listed.cluster, this.#known.values()) ?? listed.cluster;
     const statusOf = (id: number) => this.#status(id, justRead.has(id), cluster, now);
+    const nodes = ids.map(statusOf);
     const draining = beyond.map(statusOf).filter(({ state }) => state === 'held');
-    const found = { hints: { ...hints, cluster }, draining, camunda };
-    const head = reportHead(url, { ...found, cluster });
     return {
-      nodes: ids.map(statusOf),
-      ...found,
-      head,
-      latencyMs: at - begun,
-      clockOffsetMs: this.#clockOffsetMs(),
+      nodes,
+      hints: { ...listed, cluster },
+      draining,
+      foreign,
+      foreignChanges: () => format.changes?.(nodes) ?? [],
+      head: reportHead(this.session.store.url, { cluster, draining, foreign }),
     };
   }
 
@@ -166,7 +178,7 @@ export class ClusterReader {
     signal: AbortSignal | undefined,
   ): Promise<ClusterConfig | undefined> {
     const row = objects.find(({ key }) => key === CLUSTER_KEY);
-    if (row === undefined && camundaCluster(objects) !== undefined) return undefined;
+    if (row === undefined && markedCluster(objects) !== undefined) return undefined;
     if (row === undefined || row.etag !== this.#cluster?.etag) {
       const before = this.#cluster?.config;
       this.#cluster = await readCluster(this.session, { signal });
@@ -175,15 +187,6 @@ export class ClusterReader {
         for (const [id, { reading }] of this.#known) if (reading.kind === 'absent') this.#known.delete(id);
     }
     return this.#cluster?.config;
-  }
-
-  /** The facts of Camunda's cluster; undefined without one. */
-  async #readCamunda(
-    objects: readonly ListedObject[],
-    signal: AbortSignal | undefined,
-  ): Promise<CamundaReport | undefined> {
-    if ((await findCamunda(this.session, objects, { signal })) === undefined) return undefined;
-    return { restores: await readRestores(this.session, signal) };
   }
 
   #isKnownHeld(id: number): boolean {
@@ -200,11 +203,10 @@ export class ClusterReader {
       const row = listing.rows.get(id);
       const known = this.#known.get(id);
       // An object that does not exist yet needs no request.
-      if (known === undefined && row === undefined && (!bootstrapped || this.#isCamundas))
+      if (known === undefined && row === undefined && (!bootstrapped || this.#format.hasGaps))
         this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
-      // All empty objects of Camunda have one etag, whatever their metadata say.
-      else if (known.etag !== row?.etag || (this.#isCamundas && row?.size === 0))
+      else if (known.etag !== row?.etag || this.#format.mayRepeatEtag(row))
         (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
     }
     const byReading = (a: number, b: number) =>
@@ -219,7 +221,7 @@ export class ClusterReader {
   #mayHaveChangedHands(id: number, { reading }: ReadLease, listing: ListedRows): boolean {
     const row = listing.rows.get(id);
     if (row === undefined || reading.kind !== 'lease' || reading.lease.kind !== 'held') return true;
-    if (row.size <= nativeCodec.tombstoneMaxBytes) return true;
+    if (row.size <= this.#format.tombstoneMaxBytes) return true;
     const before = this.#listing.rows.get(id);
     return (
       before === undefined ||
@@ -231,7 +233,7 @@ export class ClusterReader {
     let done = 0;
     const read = async (id: number, own: AbortSignal) => {
       const object = await this.session.read(leaseKey(id), { signal: own });
-      const reading = this.#isCamundas ? camundaReadingOf(object) : readingOf(object, this.#knowledge);
+      const reading = this.#format.readingOf(object);
       this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
       done += 1;
       this.onProgress?.({ done, of: ids.length });
@@ -239,21 +241,27 @@ export class ClusterReader {
     await concurrently(ids, REQUESTS_AT_ONCE, read, signal);
   }
 
-  #status(id: number, isJustRead: boolean, cluster: ClusterConfig, now: number): NodeStatus {
-    const { graceMs, generation, durationMs } = cluster;
+  #status(id: number, isJustRead: boolean, cluster: ClusterConfig, now: number): ScannedNode {
     const { reading, age, readAt } = this.#known.get(id) ?? ABSENT;
     const row = this.#listing.rows.get(id);
     // An object that was read is newer than the LIST.
     const grown =
       isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
-    const judged =
-      reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, generation) } : reading;
-    const status = nodeStatus(id, judged, grown, {
-      graceMs,
-      bootstrapped: cluster.bootstrapped || this.#isCamundas,
-    });
-    return reading.camunda ? { ...status, camunda: camundaNode(id, reading.camunda, durationMs) } : status;
+    const bootstrapped = cluster.bootstrapped || this.#format.hasGaps;
+    const status = nodeStatus(id, reading, grown, { ...cluster, bootstrapped });
+    const foreign = this.#format.nodeOf?.(id, reading);
+    return foreign ? { ...status, foreign } : status;
   }
+}
+
+function nativeReader(): FormatReader {
+  const knowledge = new SharedKnowledge();
+  return {
+    tombstoneMaxBytes: nativeCodec.tombstoneMaxBytes,
+    hasGaps: false,
+    readingOf: (object) => readingOf(object, knowledge),
+    mayRepeatEtag: () => false,
+  };
 }
 
 function allIds({ leases }: ListedCluster): readonly number[] {

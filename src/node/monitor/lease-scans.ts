@@ -9,7 +9,6 @@ import { problemOf, totalsOf } from './listed-cluster.js';
 import { scanChanges } from './scan-changes.js';
 import { PAUSE_FACTOR } from './scan-loop.js';
 import { nodeReport, reportOf, withWrongVersions } from './status-report.js';
-import { VersionMemory } from './version-memory.js';
 
 /** A scan of the leases, and who owns which shard if that is followed. */
 export interface LeaseScan extends ClusterScan {
@@ -39,7 +38,6 @@ export class LeaseScans {
   /** Why the last failed scan failed. */
   failure: unknown;
   readonly log: EventLog;
-  readonly #versions = new VersionMemory();
   /** The last successful scan, and when it ended on the monotonic clock. */
   #last: { readonly scan: LeaseScan; readonly at: number } | undefined;
   /** How many scans have failed in a row. */
@@ -103,7 +101,7 @@ export class LeaseScans {
       this.log.add([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
     const since = this.store.lookedAt;
     if (before) this.log.add(scanChanges(before.scan, scan, at - before.at), since);
-    if (scan.camunda) this.log.add(this.#versions.repeats(scan.nodes), since);
+    this.log.add(scan.foreignChanges?.() ?? [], since);
     const isSame = shards?.epoch === this.shards?.epoch && shards?.problem === this.shards?.problem;
     if (!isSame) this.shards = shards;
     const lookedAt = this.clock.now();

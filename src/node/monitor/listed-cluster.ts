@@ -1,11 +1,10 @@
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
-import { camundaCluster } from '../../core/lease/model/foreign-cluster.js';
+import { markedCluster } from '../../core/lease/model/foreign-cluster.js';
 import { nativeCodec } from '../../core/lease/model/lease-codec.js';
 import { nodeIdOf } from '../../core/lease/model/lease-state.js';
 import type { ClusterStatus, NodeStatus } from '../../core/lease/operate/inspect.js';
 import type { ListedObject } from '../../core/store/lease-store.js';
-import type { LeaseTotals, PageReport } from '../wire/status-report.js';
-import type { CamundaReport } from './camunda-cluster.js';
+import type { ForeignNode, ForeignReport, LeaseTotals, PageReport } from '../wire/status-report.js';
 
 /**
  * The state of a lease object as a LIST shows it, by size and age alone. `expired`: older than duration and
@@ -28,16 +27,23 @@ export interface ListedCluster {
   readonly foreign: string | undefined;
 }
 
+/** A node id in any format. */
+export interface ScannedNode extends NodeStatus {
+  /** What the report on it has in addition; undefined in nodelease's format, and if it cannot be read. */
+  readonly foreign?: ForeignNode | undefined;
+}
+
 /** A cluster, and the requested part of its node ids. */
 export interface PagedCluster extends ClusterStatus {
+  readonly nodes: readonly ScannedNode[];
   /** Of all node ids, whatever the page shows. */
   readonly totals: LeaseTotals;
   /** Ids beyond the cluster's size that are still held, a hundred at most. */
-  readonly draining: readonly NodeStatus[];
+  readonly draining: readonly ScannedNode[];
   /** Null if every lease object was read. */
   readonly page: PageReport | null;
-  /** The further facts of a cluster of Camunda 8; undefined for one of nodelease. */
-  readonly camunda?: CamundaReport | undefined;
+  /** What the report on a cluster in a foreign format has in addition. */
+  readonly foreign?: ForeignReport | undefined;
 }
 
 /** Clusters of up to this many node ids are read as a whole unless a page is asked for. */
@@ -75,7 +81,7 @@ export function listedCluster(
     leases,
     draining: held.map(([id]) => id).sort((a, b) => a - b),
     retired: beyond.length - held.length,
-    foreign: camundaCluster(objects),
+    foreign: markedCluster(objects)?.found,
   };
 }
 

@@ -7,7 +7,7 @@ import type {
   ReportHead,
   StatusReport,
 } from '../wire/status-report.js';
-import { type PagedCluster, problemOf, READ_AS_A_WHOLE } from './listed-cluster.js';
+import { type PagedCluster, problemOf, READ_AS_A_WHOLE, type ScannedNode } from './listed-cluster.js';
 
 /**
  * The report on a cluster, or on its absence. In a cluster that is too large to be read as a whole by
@@ -48,7 +48,7 @@ const MAX_IN_FULL = 256;
  *
  * @param isPage whether other ids have not been read: their known versions are left out, too
  */
-export function withWrongVersions(nodes: readonly NodeStatus[], isPage = false): readonly NodeStatus[] {
+export function withWrongVersions(nodes: readonly ScannedNode[], isPage = false): readonly ScannedNode[] {
   if (nodes.length <= MAX_IN_FULL && !isPage) return nodes;
   const versions = new Map(nodes.map(({ id, version }) => [id, version]));
   const isWrong = (id: number, version: number) =>
@@ -68,14 +68,14 @@ export function withWrongVersions(nodes: readonly NodeStatus[], isPage = false):
 /** The report on a cluster in a store, without its node ids. */
 export function reportHead(
   store: string,
-  { cluster, draining, camunda }: Pick<PagedCluster, 'cluster' | 'draining' | 'camunda'>,
+  { cluster, draining, foreign }: Pick<PagedCluster, 'cluster' | 'draining' | 'foreign'>,
 ): Partial<ReportHead> {
   const held = draining.map(({ id, version, taskId = null }) => ({ id, version, taskId }));
   return {
     store,
     cluster: clusterReport(cluster),
     draining: held,
-    ...(camunda && { format: 'camunda' as const, ...camunda }),
+    ...foreign,
   };
 }
 
@@ -91,7 +91,7 @@ export function clusterReport({
 }
 
 /** The report on one node id, with its `problem`, if any. */
-export function nodeReport(node: NodeStatus, problem: string | undefined): NodeReport {
+export function nodeReport(node: ScannedNode, problem: string | undefined): NodeReport {
   const {
     id,
     state,
@@ -117,7 +117,7 @@ export function nodeReport(node: NodeStatus, problem: string | undefined): NodeR
     idWidth,
     ...(sticky !== undefined && { sticky }),
     problem: problem ?? null,
-    ...(node.camunda && { camunda: node.camunda }),
+    ...node.foreign,
   };
 }
 

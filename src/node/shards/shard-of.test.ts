@@ -33,7 +33,7 @@ describe('the shard of a key', () => {
         expect(shardOf(key, count)).toBe(Number(BigInt.asUintN(64, key) % BigInt(count)));
   });
 
-  it('of a text depends on its UTF-8 alone, wherever that leaves ASCII', () => {
+  it('of a text depends only on its UTF-8, wherever that leaves ASCII', () => {
     const texts = [
       '',
       'a',

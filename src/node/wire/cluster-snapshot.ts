@@ -51,8 +51,8 @@ export interface ClusterEvent {
    * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder.
    * `evicted`: by force. `overdue`: its holder did not renew it in time; no task may take it before the grace
    * period is over. `retired`, `restored`: by scaling. `resized`: the cluster has another number of ids.
-   * `damaged`: the lease object is absent or unreadable. `version-repeated`: a version of Camunda's was used
-   * again, or went back. `store-failed`, `store-ok`: the scans themselves.
+   * `damaged`: the lease object is absent or unreadable. `version-repeated`: a version was used again, or
+   * went back: only in a foreign format. `store-failed`, `store-ok`: the scans themselves.
    */
   readonly kind:
     | 'acquired'

@@ -1,4 +1,3 @@
-import type { CamundaNode } from '../../core/lease/model/camunda-codec.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { NodeIdState } from '../../core/lease/model/lease-state.js';
 
@@ -29,7 +28,7 @@ export interface StatusReport {
   readonly totals: LeaseTotals | null;
   /** The part of a large cluster that `nodes` contains; null if it contains everything. */
   readonly page: PageReport | null;
-  /** Left out for a cluster of nodelease. */
+  /** The foreign format of the cluster; left out for one of nodelease. */
   readonly format?: 'camunda';
   /** Restores from backups; left out for a cluster of nodelease. */
   readonly restores?: readonly RestoreReport[];
@@ -38,14 +37,23 @@ export interface StatusReport {
 /** A {@link StatusReport} without the node ids, and without what is counted from them. */
 export type ReportHead = Omit<StatusReport, 'nodes' | 'totals' | 'page'>;
 
+/** What the report on a cluster in a foreign format has in addition, and the report on a node id of it. */
+export type ForeignReport = Required<Pick<StatusReport, 'format' | 'restores'>>;
+export type ForeignNode = Pick<NodeReport, 'camunda'>;
+
+/** What an operator should look into, although it does not keep the node id from being used. */
+export function warningOf({ camunda }: ForeignNode = {}): string | undefined {
+  return camunda?.warning ?? undefined;
+}
+
 /** The node ids of a further page of a report. */
 export type ReportPage = Pick<StatusReport, 'nodes' | 'page'>;
 
 /** The settings of a cluster in a report. */
 export interface ClusterReport extends Pick<ClusterConfig, 'size' | 'graceMs' | 'bootstrapped'> {
-  /** For Camunda's cluster, the apparent duration of most holders; null if it is unknown. */
+  /** In a foreign format, the apparent duration of most holders; null if it is unknown. */
   readonly durationMs: number | null;
-  /** Null for Camunda's cluster, which makes no unique ids. */
+  /** Null in a foreign format, whose holders make no unique ids. */
   readonly idWidth: number | null;
 }
 
@@ -84,7 +92,17 @@ export interface NodeReport {
    * The further facts in Camunda's cluster; left out in a cluster of nodelease, and if the object cannot be
    * read.
    */
-  readonly camunda?: CamundaNode;
+  readonly camunda?: {
+    /** False for an id that scaling down has given up. */
+    readonly acquirable: boolean;
+    /**
+     * How far the holder's clock seems to be ahead of the other holders', in milliseconds; 0 up to 3 s, null
+     * without a holder.
+     */
+    readonly clockOffsetMs: number | null;
+    /** What an operator should look into, as a sentence without its full stop. */
+    readonly warning: string | null;
+  };
 }
 
 /** A retired id that is still held. */

@@ -108,7 +108,7 @@ describe('the time until which a session surely lives', () => {
       const reached: number[] = [askedAt];
       // The follower is up to date when a write reaches it. It has reported what reached it before its last
       // ping.
-      const toldBy = (time: number) =>
+      const noticedBy = (time: number) =>
         reached.findLast((at) => at <= Math.floor((time - phase) / halfTick) * halfTick + phase) ?? askedAt;
       let now = 0;
       const beats = 1 + Math.floor(random.next() * 8);
@@ -116,7 +116,7 @@ describe('the time until which a session surely lives', () => {
         const sentAt = now;
         const arrivesAt = sentAt + random.next() ** 4 * 500;
         // The leader has ended the session.
-        if (arrivesAt > toldBy(arrivesAt) + T) break;
+        if (arrivesAt > noticedBy(arrivesAt) + T) break;
         // The process may be paused before it reads the answer.
         const answeredAt =
           arrivesAt + random.next() ** 4 * 1_500 + (random.next() < 0.1 ? random.next() * T : 0);
@@ -129,7 +129,7 @@ describe('the time until which a session surely lives', () => {
             ? regular + random.next() * Math.max(0, proof.until - T / 12 - regular)
             : regular;
       }
-      closest = Math.min(closest, toldBy(reached.at(-1) as number) + T - proof.until);
+      closest = Math.min(closest, noticedBy(reached.at(-1) as number) + T - proof.until);
     }
     expect(closest).toBeGreaterThan(0);
     // Not so careful that the model could not catch anything: a time-out of a twelfth is all that is kept in

@@ -79,7 +79,7 @@ describe('the instance of a node', () => {
 });
 
 describe('the entries that send work to a node in the tree', () => {
-  it('has an address: a port alone leads nowhere', () => {
+  it('has an address: a port without one leads nowhere', () => {
     const entries = routingEntries({
       service: 'orders',
       port: 80,

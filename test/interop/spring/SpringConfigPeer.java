@@ -21,8 +21,8 @@ import org.springframework.core.env.ConfigurableEnvironment;
 import org.springframework.core.env.PropertySource;
 
 /**
- * A Spring Boot application with its configuration in ZooKeeper, by Spring Cloud Zookeeper's own loader and watcher, told what to do by a test,
- * line by line as CuratorPeer. It tells each change that Spring has told it, with the keys.
+ * A Spring Boot application with its configuration in ZooKeeper, by Spring Cloud Zookeeper's own loader and watcher. It takes its commands from
+ * a test, line by line as CuratorPeer. It reports each change of which Spring has notified it, with the keys.
  *
  * <p>Arguments: CONNECT APP [PROFILE].
  */

@@ -20,7 +20,7 @@ import org.springframework.cloud.zookeeper.serviceregistry.ZookeeperServiceRegis
 import org.springframework.context.ConfigurableApplicationContext;
 
 /**
- * A Spring Boot application that uses Spring Cloud Zookeeper as it is meant to be used, told what to do by a test, line by line as CuratorPeer.
+ * A Spring Boot application that uses Spring Cloud Zookeeper as it is meant to be used, and takes its commands from a test, line by line as CuratorPeer.
  *
  * <p>Arguments: CONNECT ROOT.
  */
@@ -75,11 +75,11 @@ public class SpringPeer {
         context.getBean(ZookeeperServiceRegistry.class).register(registration(command));
         return null;
       case "instances":
-        List<Object> told = new ArrayList<>();
-        for (ServiceInstance instance : context.getBean(ZookeeperDiscoveryClient.class).getInstances(name)) told.add(tell(instance));
-        return told;
+        List<Object> instances = new ArrayList<>();
+        for (ServiceInstance instance : context.getBean(ZookeeperDiscoveryClient.class).getInstances(name)) instances.add(describe(instance));
+        return instances;
       case "choose":
-        return tell(context.getBean(LoadBalancerClient.class).choose(name));
+        return describe(context.getBean(LoadBalancerClient.class).choose(name));
       default:
         throw new IllegalArgumentException(what);
     }
@@ -87,28 +87,28 @@ public class SpringPeer {
 
   @SuppressWarnings("unchecked")
   private static ZookeeperRegistration registration(Map<String, Object> command) {
-    Map<String, Object> told = (Map<String, Object>) command.get("instance");
-    String name = (String) told.get("name");
-    String id = (String) told.get("id");
+    Map<String, Object> given = (Map<String, Object>) command.get("instance");
+    String name = (String) given.get("name");
+    String id = (String) given.get("id");
     return ServiceInstanceRegistration.builder()
         .name(name)
         .id(id)
-        .address((String) told.get("address"))
-        .port((Integer) told.get("port"))
+        .address((String) given.get("address"))
+        .port((Integer) given.get("port"))
         .defaultUriSpec()
-        .payload(new ZookeeperInstance(id, name, (Map<String, String>) told.get("metadata")))
+        .payload(new ZookeeperInstance(id, name, (Map<String, String>) given.get("metadata")))
         .build();
   }
 
-  private static Map<String, Object> tell(ServiceInstance instance) {
+  private static Map<String, Object> describe(ServiceInstance instance) {
     if (instance == null) return null;
-    Map<String, Object> told = new LinkedHashMap<>();
-    told.put("id", instance.getInstanceId());
-    told.put("host", instance.getHost());
-    told.put("port", instance.getPort());
-    told.put("secure", instance.isSecure());
-    told.put("uri", instance.getUri().toString());
-    told.put("metadata", instance.getMetadata());
-    return told;
+    Map<String, Object> described = new LinkedHashMap<>();
+    described.put("id", instance.getInstanceId());
+    described.put("host", instance.getHost());
+    described.put("port", instance.getPort());
+    described.put("secure", instance.isSecure());
+    described.put("uri", instance.getUri().toString());
+    described.put("metadata", instance.getMetadata());
+    return described;
   }
 }

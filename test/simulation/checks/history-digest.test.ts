@@ -21,7 +21,7 @@ const renewed = [
 ];
 
 describe('the digest of a history', () => {
-  it('leaves out reads, listings, overruled settings and renewals, and tells how many lines', () => {
+  it('leaves out reads, listings, overruled settings and renewals, and says how many lines', () => {
     const { lines, left } = digest([...acquired, ...renewed], 'node id 7: somebody');
     expect(lines).toEqual([acquired[0], acquired[4], acquired[5], acquired[6]]);
     expect(left).toBe(6);
@@ -45,7 +45,7 @@ describe('the digest of a history', () => {
     expect(digest(list, 'node id 7').lines).toEqual(list);
   });
 
-  it('keeps the unique ids of what is violated alone, and renewals are told from other writes beside them', () => {
+  it('keeps unique ids only of what is violated, and distinguishes renewals from other writes at the same time', () => {
     const made = line(6.05, 'task 3.1', 'makes 12 ids of node id 2 (8 bits), stamped 6.000 … 6.001 s');
     const history = [...acquired, renewed[0] as string, made, ...renewed.slice(1)];
     expect(digest(history, 'node id 2: task 3.1 stamps an id').lines).toContain(made);

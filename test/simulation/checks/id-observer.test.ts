@@ -73,7 +73,7 @@ describe('the observer of unique ids', () => {
     expect(make({ nodeId: 256, width: 9 }, [[1, 1]]).join()).toMatch(/node id 256, which exists already/);
   });
 
-  it('tells ids of a width of their own from those of the cluster', () => {
+  it('distinguishes ids of a separate width from those of the cluster', () => {
     const { make } = observed();
     make({ nodeId: 0, width: 8 }, [[1, 0]]);
     expect(make({ nodeId: 1, width: 16, fixed: true }, [[1, 0]])).toEqual([]);

@@ -40,8 +40,8 @@ const RESERVED = 8;
 const LEAST_WIDTH = 8;
 const MOST_WIDTH = 16;
 /**
- * What a maker may be behind its store by besides its lag: a reply that took that long, and what else there
- * is to wait for. Milliseconds.
+ * How far a maker may be behind its store in addition to its lag: a reply that took that long, and what else
+ * there is to wait for. Milliseconds.
  */
 const SLOW_MS = 6_000;
 /** Where the halves of a 64-bit number stand on this machine. */

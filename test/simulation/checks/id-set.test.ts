@@ -17,7 +17,7 @@ describe('a set of ids', () => {
     expect(ids.size).toBe(known.size);
   });
 
-  it('tells halves apart that have changed places', () => {
+  it('distinguishes halves that have changed places', () => {
     const ids = new IdSet();
     expect(ids.add(7, 9)).toBe(true);
     expect(ids.add(9, 7)).toBe(true);

@@ -11,7 +11,7 @@ import type { World } from '../world/world.js';
 import { IdObserver } from './id-observer.js';
 import { described, NEVER_HELD, type ObservedObject, observed } from './observed-object.js';
 import { PastObserver } from './past-observer.js';
-import { ScaleObserver, type Sender, toldSize } from './scale-observer.js';
+import { reportedSize, ScaleObserver, type Sender } from './scale-observer.js';
 import { ShardObserver } from './shard-observer.js';
 
 const ROUNDING_MS = 5;
@@ -93,17 +93,17 @@ interface Unheard {
  */
 export class Invariants {
   violation: Violation | undefined;
-  /** Told of every unique id. */
+  /** Gets every unique id. */
   readonly ids: IdObserver;
-  /** Told of what the cluster's size has to do with. */
+  /** Gets every event that has to do with the cluster's size. */
   readonly scales: ScaleObserver;
-  /** Told of the work on shards. */
+  /** Gets the events of the work on shards. */
   readonly shards: ShardObserver;
   readonly #objects = new Map<number, ObservedObject>();
   readonly #tasks = new Map<number, WatchedTask[]>();
   readonly #byProcess = new Map<SimulatedProcess, WatchedTask>();
   readonly #holders = new Map<string, string>();
-  /** What each tenure should be told of the one before. */
+  /** What each tenure should learn of the one before. */
   readonly #previous = new Map<string, Lease['previous']>();
   readonly #past = new PastObserver((text) => this.#fail('history', text));
   readonly #unheard = new Map<SimulatedProcess, Unheard>();
@@ -238,7 +238,7 @@ export class Invariants {
     key: string,
     fault: NetworkFault | undefined,
   ): void {
-    // Beside the acquisition, and of no consequence for it.
+    // Not a part of the acquisition, and of no consequence for it.
     if (isMarker(key)) return;
     const { now } = this.world.scheduler;
     const unheard = this.#unheard.get(process);
@@ -333,7 +333,7 @@ export class Invariants {
 
   /**
    * @param min what the process takes the age of what it read for, at least, in milliseconds
-   * @param told the store's own upper bound, of the same reply
+   * @param reported the store's own upper bound, of the same reply
    */
   onObserved(key: string, min: number, reported: number): void {
     const { storeOffsets, timeStepMs } = this.world.conditions;
@@ -391,7 +391,7 @@ export class Invariants {
   #afterSettings(body: string): void {
     const { world } = this;
     if (world.recording) world.note('store', `${CLUSTER_KEY} is now ${body}`);
-    const reported = toldSize(body);
+    const reported = reportedSize(body);
     this.scales.onSettings(reported);
     this.#size = reported.size;
     if (!world.quiet) this.#sizeInTime = reported.size;
@@ -405,7 +405,7 @@ export class Invariants {
   ): void {
     const body =
       reply !== undefined && 'body' in reply ? reply.body : reply?.status === 'written' ? sent : undefined;
-    if (body !== undefined) this.scales.onHeard(process, toldSize(body));
+    if (body !== undefined) this.scales.onHeard(process, reportedSize(body));
   }
 
   /** The store has removed an object. */

@@ -4,15 +4,15 @@ export interface ObservedObject {
   readonly nonce: string | undefined;
   readonly held: boolean;
   /**
-   * The generation of the cluster in which the id was retired, -1 where that is not told; undefined for one
-   * that is not retired.
+   * The generation of the cluster in which the id was retired, -1 where the object does not say it; undefined
+   * for one that is not retired.
    */
   readonly retiredIn: number | undefined;
   readonly taskId: string | undefined;
-  /** The last expiry in store time; undefined for objects that tell none. */
+  /** The last expiry in store time; undefined for objects without one. */
   readonly timestamp: number | undefined;
   /**
-   * How long a holder may trust what stands there, in milliseconds; undefined for objects that do not tell.
+   * How long a holder may trust the content, in milliseconds; undefined for objects that do not say.
    */
   readonly durationMs: number | undefined;
   /** The mark of the last holder's sticky key. */

@@ -1,6 +1,6 @@
 import type { ObservedObject } from './observed-object.js';
 
-/** How many tenures an object tells of. */
+/** How many tenures an object lists. */
 const KEPT = 8;
 
 /** The simulator's own record of the tenures of each id, which lease objects have to agree with. */
@@ -21,11 +21,10 @@ export class PastObserver {
     this.#past.set(id, past);
     this.#isKept ||= now.history !== undefined;
     if (!this.#isKept) return;
-    const reported = toldBy(now.history);
+    const reported = tenuresOf(now.history);
     const isRight =
       reported.length === past.length && reported.every((each, index) => past[index]?.test(each));
-    if (!isRight)
-      this.fail(`${id}.json tells of [${reported.join(', ')}], and there were [${past.join(', ')}]`);
+    if (!isRight) this.fail(`${id}.json lists [${reported.join(', ')}], and there were [${past.join(', ')}]`);
   }
 }
 
@@ -37,7 +36,7 @@ function endOf(before: ObservedObject, now: ObservedObject): string {
   return now.durationMs ? taken : `[x${taken}]`;
 }
 
-function toldBy(history = ''): string[] {
+function tenuresOf(history = ''): string[] {
   return history
     .split(' ')
     .filter((word) => word !== '')

@@ -5,7 +5,7 @@ import { Machine } from '../world/machine.js';
 import { SimulatedProcess } from '../world/simulated-process.js';
 import { World } from '../world/world.js';
 import { NEVER_HELD, type ObservedObject } from './observed-object.js';
-import { ScaleObserver, type Sender, type ToldSize, toldSize } from './scale-observer.js';
+import { type ReportedSize, reportedSize, ScaleObserver, type Sender } from './scale-observer.js';
 
 const free: ObservedObject = { ...NEVER_HELD, version: 1 };
 const held: ObservedObject = {
@@ -37,7 +37,7 @@ function observed() {
     ...{ world, observer, process, believed },
     settings: (size: number, generation: number) => observer.onSettings({ size, generation }),
     /** A write by one who had heard of these settings when it was sent. */
-    write(id: number, now: ObservedObject, heard: ToldSize | undefined, sentAt = 0) {
+    write(id: number, now: ObservedObject, heard: ReportedSize | undefined, sentAt = 0) {
       const sender: Sender = { name: 'somebody', process, sentAt, heard };
       observer.afterWrite(id, objects.get(id) ?? NEVER_HELD, now, sender);
       objects.set(id, now);
@@ -67,11 +67,11 @@ function observed() {
 
 describe('the observer of growing and shrinking', () => {
   it('reads the settings for itself', () => {
-    expect(toldSize('{"size":3,"generation":2,"durationMs":1}')).toEqual({ size: 3, generation: 2 });
-    expect(toldSize('{"size":3}')).toEqual({ size: 3, generation: 0 });
+    expect(reportedSize('{"size":3,"generation":2,"durationMs":1}')).toEqual({ size: 3, generation: 2 });
+    expect(reportedSize('{"size":3}')).toEqual({ size: 3, generation: 0 });
   });
 
-  it('has nothing against an id that is taken by one who has not heard that it is given up', () => {
+  it('has nothing against an id that is taken by a task that has not heard that it is given up', () => {
     const { settings, write, outcome } = observed();
     settings(2, 1);
     expect(write(3, held, { size: 4, generation: 0 })).toBe('');
@@ -150,11 +150,11 @@ describe('the observer of growing and shrinking', () => {
     );
   });
 
-  it('sees a holder told to go who may stay', () => {
+  it('sees a holder that is asked to give up an id that it may keep', () => {
     const { settings, retiring } = observed();
     settings(2, 1);
     expect(retiring(2, 2)).toBe('');
-    expect(retiring(1, 2)).toBe('survivors: task is told to give up node id 1 of 2');
+    expect(retiring(1, 2)).toBe('survivors: task is asked to give up node id 1 of 2');
     expect(retiring(3, 3)).toMatch(/^survivors/);
   });
 

@@ -4,14 +4,14 @@ import type { SimulatedProcess } from '../world/simulated-process.js';
 import type { World } from '../world/world.js';
 import type { ObservedObject } from './observed-object.js';
 
-/** Which node ids there are, as `cluster.json` tells it. */
-export interface ToldSize {
+/** Which node ids there are, according to `cluster.json`. */
+export interface ReportedSize {
   readonly size: number;
   readonly generation: number;
 }
 
 /** The simulator's own reading of `cluster.json`. */
-export function toldSize(body: string): ToldSize {
+export function reportedSize(body: string): ReportedSize {
   const { size, generation = 0 } = JSON.parse(body) as { size: number; generation?: number };
   return { size, generation };
 }
@@ -23,7 +23,7 @@ export interface Sender {
   /** In true time. */
   readonly sentAt: number;
   /** The last settings that it had heard of by then; undefined for one that never asked. */
-  readonly heard: ToldSize | undefined;
+  readonly heard: ReportedSize | undefined;
 }
 
 /** An operator's call. */
@@ -44,9 +44,9 @@ export interface ScaleWitness {
 /** Watches what becomes of node ids, and of their holders, while the cluster grows and shrinks. */
 export class ScaleObserver {
   /** What `cluster.json` has said so far, the last one since `#changedAt`. */
-  readonly #sizes: ToldSize[] = [];
+  readonly #sizes: ReportedSize[] = [];
   #changedAt = 0;
-  readonly #heard = new Map<SimulatedProcess, ToldSize>();
+  readonly #heard = new Map<SimulatedProcess, ReportedSize>();
   readonly #calls = new Map<SimulatedProcess, ScaleCall>();
   /** When each object was made, or made to name its last holder. */
   readonly #since = new Map<number, number>();
@@ -61,23 +61,23 @@ export class ScaleObserver {
   constructor(private readonly witness: ScaleWitness) {}
 
   /** `cluster.json` has been written. */
-  onSettings(reported: ToldSize): void {
+  onSettings(reported: ReportedSize): void {
     const before = this.#reported;
     if (before?.size === reported.size && before.generation === reported.generation) return;
     this.#changedAt = this.witness.world.scheduler.now;
     this.#sizes.push(reported);
   }
 
-  get #reported(): ToldSize | undefined {
+  get #reported(): ReportedSize | undefined {
     return this.#sizes.at(-1);
   }
 
   /** A process has got the settings as a reply. */
-  onHeard(process: SimulatedProcess, reported: ToldSize): void {
+  onHeard(process: SimulatedProcess, reported: ReportedSize): void {
     this.#heard.set(process, reported);
   }
 
-  heardBy(process: SimulatedProcess): ToldSize | undefined {
+  heardBy(process: SimulatedProcess): ReportedSize | undefined {
     return this.#heard.get(process);
   }
 
@@ -137,10 +137,10 @@ export class ScaleObserver {
     }
   }
 
-  /** A holder has been told that its id is to be given up, since the cluster has fewer. */
+  /** A holder has been notified that its id is to be given up, since the cluster has fewer. */
   onRetiring(name: string, id: number, size: number): void {
     if (id < size || !this.#sizes.some((reported) => reported.size === size))
-      this.witness.fail(`${name} is told to give up node id ${id} of ${size}`, 'survivors');
+      this.witness.fail(`${name} is asked to give up node id ${id} of ${size}`, 'survivors');
   }
 
   /** An operator's call says what it came to. */

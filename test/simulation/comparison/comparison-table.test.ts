@@ -13,11 +13,11 @@ const broken: Cell = {
   seeds: 2_000,
   broken: [
     { invariant: 'exclusion', seeds: 1_999, first: 3, text: 'two at once' },
-    { invariant: 'liveness', seeds: 1, first: 77, text: 'nobody' },
+    { invariant: 'liveness', seeds: 1, first: 77, text: 'no task' },
   ],
 };
 
-it('tells what holds, what broke in which share of the seeds, and what is not offered', () => {
+it('shows what holds, what broke in which share of the seeds, and what is not offered', () => {
   const table = comparisonTable(contestants, [
     { faults, cells: [broken, { seeds: 2_000, broken: [] }] },
     { faults: { ...faults, name: 'forced-release' }, cells: [undefined, { seeds: 2_000, broken: [] }] },
@@ -38,7 +38,7 @@ it('names the first seed of everything that broke', () => {
   expect(text).toBe(
     [
       '- the plain one, outage: exclusion in 1999 of 2000 seeds, first in seed 3: two at once',
-      '- the plain one, outage: liveness in 1 of 2000 seeds, first in seed 77: nobody',
+      '- the plain one, outage: liveness in 1 of 2000 seeds, first in seed 77: no task',
       '',
     ].join('\n'),
   );

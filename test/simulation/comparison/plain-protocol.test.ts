@@ -131,15 +131,17 @@ describe('the plain protocol', () => {
     expect(attempts).toBe(3);
   });
 
-  it('gives back what it got when it is told to end while it acquires', async () => {
+  it('gives back what it got when it is asked to end while it acquires', async () => {
     const fleet = new Fleet();
     const ending = new AbortController();
     const store = fleet.store.connect((call, apply) => {
       const reply = apply();
-      if (call.operation === 'replace') ending.abort(new Error('told to end'));
+      if (call.operation === 'replace') ending.abort(new Error('asked to end'));
       return Promise.resolve(reply);
     });
-    await expect(fleet.acquire('a', 'kept', { store, signal: ending.signal })).rejects.toThrow('told to end');
+    await expect(fleet.acquire('a', 'kept', { store, signal: ending.signal })).rejects.toThrow(
+      'asked to end',
+    );
     expect(await fleet.object(0)).toEqual({ body: '', metadata: { version: '1' } });
   });
 });

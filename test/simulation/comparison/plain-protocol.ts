@@ -114,7 +114,7 @@ async function tryOne(
   const { from, version: previous } = reading(object, now);
   if (from === 'held') return undefined;
   const record = { taskId, version: previous + 1, timestamp: now + durationMs };
-  // Not given up half-way: a task that is told to end meanwhile releases what it got.
+  // Not given up half-way: a task that is asked to end meanwhile releases what it got.
   const result = await store.write(leaseKey(id), held(record), object.etag);
   // What ran out while its reply was on the way is of no use.
   if (result.status === 'conflict' || clock.now() >= record.timestamp) return undefined;

@@ -9,8 +9,7 @@ import {
 import type { PlainObject } from './plain-object.js';
 
 /**
- * What the SDKs of object stores do unless they are told otherwise: that many attempts in all, and pauses in
- * between.
+ * What the SDKs of object stores do by default: that many attempts in all, and pauses in between.
  */
 const ATTEMPTS = 3;
 const PAUSE_MS = { first: 100, most: 2_000 };

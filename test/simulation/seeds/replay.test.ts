@@ -24,7 +24,7 @@ afterEach(() => {
 });
 
 describe('a seed', { timeout: 60_000 }, () => {
-  it('in which two machines go on in the same instant: what a guard was late with comes before anybody looks', async () => {
+  it('in which two machines go on in the same instant: what a guard was late with comes before any check', async () => {
     // Fails where a machine's guards and its commands go on in one step.
     const { violation, counts } = await simulate(160, { only: new Set(['freeze']) });
     expect(counts.faults.get('freeze')).toBeGreaterThan(1);
@@ -43,7 +43,7 @@ describe('a seed', { timeout: 60_000 }, () => {
     expect(await simulate(SEEDS.at(-1) ?? 0, { recording: true })).toEqual(last);
   });
 
-  it('has a history of its own', async () => {
+  it('has its own history', async () => {
     const histories = (await recorded()).map(({ history }) => history.join('\n'));
     expect(new Set(histories).size).toBe(SEEDS.length);
   });

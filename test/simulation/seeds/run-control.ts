@@ -3,7 +3,7 @@ const STOPPED = 1;
 
 /**
  * How far the threads of one run are to go, in memory that they share: a thread that simulates does not come
- * to read a message before it has done all that it was told to do.
+ * to read a message before it has carried out its whole order.
  */
 export class RunControl {
   readonly #cells: Int32Array;
@@ -49,7 +49,7 @@ function unlimited(): SharedArrayBuffer {
 const SEED = 0;
 const RUNS = 1;
 
-/** What one thread is at, so that it can be told when the thread dies. */
+/** What one thread is at, so that it can be reported when the thread dies. */
 export class Pulse {
   readonly #cells: Uint32Array;
 

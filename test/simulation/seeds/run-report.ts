@@ -148,7 +148,7 @@ function verdict(report: RunReport): string {
   return [
     `VIOLATION in seed ${seed}, ${(violation.at / 1_000).toFixed(3)} s: ${violation.invariant}`,
     violation.text,
-    ...(tally.violations > 1 ? [`(${tally.violations - 1} more in seeds that ran beside it)`] : []),
+    ...(tally.violations > 1 ? [`(${tally.violations - 1} more in seeds that ran at the same time)`] : []),
     '',
     ...(shrunk === undefined ? [] : [...story(shrunk, options.history), '']),
     'to replay it, with --history for every line of it:',

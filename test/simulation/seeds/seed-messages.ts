@@ -1,7 +1,7 @@
 import type { SimulationSize } from '../world/conditions.js';
 import type { Tally } from './tally.js';
 
-/** What a thread that simulates is told at its start. Plain data, as it goes from one thread to another. */
+/** What a thread that simulates gets at its start. Plain data, as it goes from one thread to another. */
 export interface ThreadSettings {
   readonly size: Required<SimulationSize>;
   /** Faults of these kinds alone; all when undefined. */
@@ -18,7 +18,7 @@ export interface ThreadSettings {
   readonly pulse: SharedArrayBuffer;
 }
 
-/** What a thread is told to do; it answers with one {@link Answer}. */
+/** What a thread is to do; it answers with one {@link Answer}. */
 export type Order =
   /** Simulate these seeds one after the other, until the first that fails. */
   | { readonly kind: 'run'; readonly first: number; readonly count: number }

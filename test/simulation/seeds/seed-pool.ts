@@ -60,7 +60,7 @@ export class SeedPool {
    *
    * @param seeds how many at the most
    * @param maxMs how long to go on, in milliseconds of real time
-   * @param onProgress told what is known by then; called after every few seeds
+   * @param onProgress gets what is known by then; called after every few seeds
    * @throws {SeedThreadError} when a thread dies
    */
   async run(

@@ -17,7 +17,7 @@ const YOUNG_GENERATION_MB = 192;
  */
 export class SeedThreadError extends Error {
   constructor(
-    /** What it was told to do: `seeds 5 to 12`. */
+    /** What it was to do: `seeds 5 to 12`. */
     readonly order: string,
     /** The seed that it was at, if it had begun. */
     readonly seed: number | undefined,

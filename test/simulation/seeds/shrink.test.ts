@@ -84,7 +84,7 @@ describe('shrinking', () => {
     expect(shrunk.names.length).toBeLessThan(names.length);
   });
 
-  it('ends when it is told to', async () => {
+  it('ends when it is asked to', async () => {
     const { asked, attempt } = failing('fault 3', 'fault 150');
     expect(await shrink({ names, attempt, maxRuns: 400, stopped: () => asked.length === 4 })).toMatchObject({
       runs: 4,

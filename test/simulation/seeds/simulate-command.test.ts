@@ -131,7 +131,7 @@ describe('the simulation, without a violation', () => {
 });
 
 describe('the simulation, with a violation', () => {
-  it('exits with 1, names the seed and the invariant, and tells how to replay it with the same options', async () => {
+  it('exits with 1, names the seed and the invariant, and says how to replay it with the same options', async () => {
     const { exitCode, out } = await command(
       "if (seed === 23) return 'two at once'",
       '--seeds 100 --from 5 --jobs 1 --hosts 9 --span 2m --only pause,slow',

@@ -135,7 +135,7 @@ export function readOptions(
   if (from + room > SEEDS_END)
     program.error(`--from: expected at most ${SEEDS_END - seeds} for ${seeds} seeds, got ${from}`);
   if (rest.history && (seconds !== undefined || seeds > MOST_HISTORIES)) {
-    program.error(`--history: expected --seeds from 1 to ${MOST_HISTORIES} beside it`);
+    program.error(`--history: expected --seeds from 1 to ${MOST_HISTORIES} with it`);
   }
   const { plant, only } = rest;
   const engine = plants.find(({ name }) => name === plant)?.engine ?? rest.engine;

@@ -39,7 +39,7 @@ export const PLANNED_FAULTS = [
   'twin',
   /** An operator releases an id by force. */
   'forced-release',
-  /** Every task is told to end, and its successor begins in the same instant as all others. */
+  /** Every task is asked to end, and its successor begins in the same instant as all others. */
   'rollout',
   /** No task reaches the store. */
   'outage',
@@ -66,7 +66,7 @@ export const STANDING_FAULTS = [
   'settings-differ',
   /** A restarted task has the task id of the one before. */
   'same-task-id',
-  /** Tasks release their lease and begin anew. */
+  /** Tasks release their lease and begin again. */
   'release',
 ] as const;
 
@@ -188,7 +188,7 @@ const FIRST_START_MS = 60_000;
 const FIRST_START_EXTRA_MS = FIRST_START_MS - 20_000;
 /**
  * How long a task may scan a listing of several pages, in milliseconds for each page: it loses races for what
- * it finds, and begins anew. A request takes 300 ms at most, and a scan of all pages finds the last free ids
+ * it finds, and begins again. A request takes 300 ms at most, and a scan of all pages finds the last free ids
  * of a crowded cluster.
  */
 const SCANS_PAGE_MS = 4 * 300;
@@ -227,7 +227,7 @@ export function drawConditions(
   const on = (kind: FaultKind, probability: number) =>
     dice.chance(probability) && (only === undefined || only.has(kind));
 
-  // Whole seconds hide up to one second of slack, since that is how the store tells an age: just below them
+  // Whole seconds hide up to one second of slack, since that is how the store reports an age: just below them
   // there is none. Short ones leave room for pauses of ten durations.
   const durationMs =
     (dice.chance(0.08) ? 3_000 : dice.pick([6_000, 10_000, 15_000, 15_000, 15_000])) -

@@ -9,7 +9,7 @@ describe('dice', () => {
     expect(draws(new Dice(7))).not.toEqual(draws(new Dice(8)));
   });
 
-  it('fork by labels alone, whatever was drawn before', () => {
+  it('fork only by labels, whatever was drawn before', () => {
     const used = new Dice(7);
     draws(used);
     expect(draws(used.fork(3, 1))).toEqual(draws(new Dice(7).fork(3, 1)));

@@ -10,7 +10,7 @@ export class Dice implements RandomSource {
   /** @param seed any whole number; its lower 32 bits count */
   constructor(private readonly seed: number) {}
 
-  /** The dice of some part of the whole, told by whole numbers. */
+  /** The dice of some part of the whole, named by whole numbers. */
   fork(...labels: number[]): Dice {
     let state = this.seed;
     for (const label of labels) state = mixed(Math.imul(state ^ 0x5bd1e995, 0x27d4eb2f) + label);

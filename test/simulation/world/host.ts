@@ -193,7 +193,7 @@ export class Host {
   #stop(run: Run): void {
     const { scheduler } = this.world;
     scheduler.at(scheduler.now, run.process, () => {
-      run.acquiring.abort(new ToldToEnd('the task was told to end'));
+      run.acquiring.abort(new AskedToEnd('the task was asked to end'));
       run.signals.emit('SIGTERM');
       run.stop?.();
     });
@@ -371,12 +371,12 @@ export class Host {
   }
 }
 
-/** A task was told to end while it waited for an id. */
-class ToldToEnd extends Error {}
+/** A task was asked to end while it waited for an id. */
+class AskedToEnd extends Error {}
 
 /** Whether a task may fail like this: everything else is a mistake, of the engine's or the simulator's. */
 function isExpected(error: unknown): boolean {
-  return error instanceof ToldToEnd || error instanceof StoreUnusableError;
+  return error instanceof AskedToEnd || error instanceof StoreUnusableError;
 }
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -393,7 +393,7 @@ function reported(event: LeaseEvent): string {
     case 'release-failed':
       return `${event.type}: ${String(event.error)}`;
     case 'retiring':
-      return `is told that there are ${event.size} node ids now`;
+      return `learns that there are ${event.size} node ids now`;
     default:
       return event.type;
   }

@@ -92,7 +92,7 @@ export class IdMaker {
   async #use(ids: UniqueIdGenerator): Promise<void> {
     const { dice, process, lease } = this.options;
     for (let triesLeft = 3; triesLeft > 0; ) {
-      if (dice.chance(0.1)) this.#tell(ids, ROOM.fill(await ids.nextAsync(), 0, 1), 1);
+      if (dice.chance(0.1)) this.#report(ids, ROOM.fill(await ids.nextAsync(), 0, 1), 1);
       else this.#make(ids);
       // Somebody who has not heard of the end asks a few times more.
       if (!lease.isValid()) triesLeft -= 1;
@@ -127,7 +127,7 @@ export class IdMaker {
     } catch (error) {
       this.#hear(error);
     }
-    this.#tell(ids, room, made);
+    this.#report(ids, room, made);
   }
 
   #fill(room: BigUint64Array, ids: UniqueIdGenerator, count: number): void {
@@ -144,10 +144,10 @@ export class IdMaker {
         );
       count = written;
     }
-    this.#tell(ids, room, count);
+    this.#report(ids, room, count);
   }
 
-  #tell({ layout: { nodeBits } }: UniqueIdGenerator, ids: BigUint64Array, count: number): void {
+  #report({ layout: { nodeBits } }: UniqueIdGenerator, ids: BigUint64Array, count: number): void {
     const { world, process, name, lease } = this.options;
     const fresh = world.scheduler.now - process.resumedAt > AFTER_STOP_MS;
     world.invariants.ids.onMade({

@@ -45,7 +45,7 @@ describe('the sizes that operators want', () => {
       for (const { size = 0 } of scales) expect(size).toBeGreaterThanOrEqual(GROWN_FROM);
   });
 
-  it('are left as they are where other faults alone are wanted', () => {
+  it('are left as they are where only other faults are wanted', () => {
     for (let seed = 0; seed < 100; seed += 1) {
       const { plan, widens } = drawConditions(seed, {}, new Set(['pause']));
       expect([widens, ...plan.filter(({ kind }) => kind === 'scale')]).toEqual([false]);

@@ -45,7 +45,7 @@ describe('true time', () => {
     expect(seen).toBe(1_000);
   });
 
-  it('ends as soon as somebody who looks after each step says so', async () => {
+  it('ends as soon as a check after a step says so', async () => {
     const scheduler = new Scheduler();
     const seen: number[] = [];
     for (const time of [1, 2, 3]) scheduler.at(time, undefined, () => void seen.push(time));

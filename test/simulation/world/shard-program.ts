@@ -7,7 +7,7 @@ import type { World } from './world.js';
 
 /**
  * A program that does the work of the shards of a sidecar, next to it: it follows the events, ends the work
- * that it is asked to end, and answers. Its stream breaks, while it works on. Both are told to end at once.
+ * that it is asked to end, and answers. Its stream breaks, while it works on. Both are asked to end at once.
  */
 export class ShardProgram {
   readonly shards: ProgramShards;
@@ -17,7 +17,7 @@ export class ShardProgram {
   /** What it has to hear, in its order. */
   #news: Promise<void> = Promise.resolve();
   #isEnding = false;
-  /** Whether it was told to end with its sidecar; it answers no stop by then, but says when all has ended. */
+  /** Whether it was asked to end with its sidecar; then it answers no stop, but says when all has ended. */
   #isGoing = false;
 
   constructor(
@@ -36,7 +36,7 @@ export class ShardProgram {
   /** SIGTERM to the sidecar and, at about the same time, mostly to the program. */
   async leave(leave: () => PromiseLike<void>): Promise<boolean> {
     const { world, dice } = this;
-    if (world.recording) world.note(this.task.name, 'the sidecar is told to end');
+    if (world.recording) world.note(this.task.name, 'the sidecar is asked to end');
     this.#isEnding = true;
     if (dice.chance(0.7)) void this.#end();
     if (dice.chance(0.5)) await this.task.process.clock.sleep(dice.magnitude(1, 500));

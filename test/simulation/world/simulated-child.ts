@@ -24,12 +24,12 @@ export class SimulatedChild implements Child {
   };
   #begun = false;
   #ending = false;
-  #tellEnd: (end: ChildEnd) => void = () => undefined;
+  #reportEnd: (end: ChildEnd) => void = () => undefined;
 
   constructor(private readonly options: ChildOptions) {
     this.process = new SimulatedProcess(options.scheduler, options.parent.machine, () => 0);
     this.ended = new Promise((resolve) => {
-      this.#tellEnd = resolve;
+      this.#reportEnd = resolve;
     });
   }
 
@@ -61,13 +61,13 @@ export class SimulatedChild implements Child {
     if (!this.process.alive) return;
     this.process.kill();
     const { scheduler, parent } = this.options;
-    scheduler.at(scheduler.now, parent, () => this.#tellEnd(end));
+    scheduler.at(scheduler.now, parent, () => this.#reportEnd(end));
   }
 }
 
 /**
- * The guard beside a supervisor: kills the command shortly before the last deadline that it was told, and
- * when the supervisor dies.
+ * The guard next to a supervisor: kills the command shortly before the last deadline that it got, and when
+ * the supervisor dies.
  */
 export class SimulatedGuard implements Guard {
   readonly process: SimulatedProcess;

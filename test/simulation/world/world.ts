@@ -89,7 +89,7 @@ export class World {
   /** The store as a process uses it. */
   opened(client: SimulatedStore, { clock }: SimulatedProcess): LeaseStore {
     if (!this.options.observesAges) return client;
-    // What the store tells of the age goes past the engine, to the check.
+    // The age that the store reports goes past the engine, to the check.
     const reported = async (...request: Parameters<LeaseStore['read']>) => {
       const object = await client.read(...request);
       return object && { ...object, age: UNKNOWN_AGE, reported: object.age };
@@ -214,7 +214,7 @@ export class World {
 }
 
 /**
- * Told by the content alone, as on S3, and quicker than an MD5: two 32-bit hashes of the FNV-1a kind with
+ * Depends on the content alone, as on S3, and quicker than an MD5: two 32-bit hashes of the FNV-1a kind with
  * different seeds, and the length.
  */
 function contentEtag(body: string): string {

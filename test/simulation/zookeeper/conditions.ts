@@ -201,7 +201,7 @@ function drawPlan(
     const count = 1 + dice.below(isServer ? 2 : 4);
     for (let number = 0; number < count; number += 1) {
       const longestMs = Math.min(2.5 * grantedMs, 0.7 * quietAt);
-      // What a follower that is cut off tells is dangerous once the leader ends its sessions.
+      // The answers of a follower that is cut off are dangerous once the leader ends its sessions.
       const lastsMs = kind === 'server-cut' ? dice.between(20, longestMs) : dice.magnitude(20, longestMs);
       const at = dice.between(300, Math.max(1_000, quietAt - lastsMs));
       plan.push({

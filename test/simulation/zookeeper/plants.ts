@@ -129,7 +129,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     from: 'sites.map((site) =>',
     to: 'sites.map((_, __, [site]) =>',
   }),
-  plant('item-taken-twice', 'a taker goes by what it read, whoever has removed the item', {
+  plant('item-taken-twice', 'a taker goes by what it read, no matter which taker has removed the item', {
     file: queue,
     from: 'if (!value)\n        return [];',
     to: '',
@@ -151,7 +151,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
   }),
   plant(
     'version-without-creation',
-    'an entry that was made anew counts as the earlier one, so that a replica keeps that after a lost connection',
+    'an entry that was made again counts as the earlier one, so that a replica keeps that after a lost connection',
     {
       file: 'src/zookeeper/shared-data/entry.js',
       from: '{createdZxid}.',

@@ -99,17 +99,17 @@ export class RecipeWorld {
       onExpired: (sessionId) => {
         this.counts.takeOvers += 1;
         if (this.recording) this.note('leader', `ends session ${sessionId}`);
-        for (const tell of this.onExpired) tell(sessionId);
+        for (const listener of this.onExpired) listener(sessionId);
       },
       onDecided: (transaction) => {
-        for (const tell of this.onDecided) tell(transaction);
+        for (const listener of this.onDecided) listener(transaction);
       },
       onRequest: (sessionId, request) => {
         this.counts.requests += 1;
-        if (this.recording) this.note(`s${sessionId.slice(-3)}`, toldRequest(request));
+        if (this.recording) this.note(`s${sessionId.slice(-3)}`, describeRequest(request));
       },
       onWatch: (...watch) => {
-        for (const tell of this.onWatch) tell(...watch);
+        for (const listener of this.onWatch) listener(...watch);
       },
     });
     for (const kind of conditions.standing) this.counts.faults.set(kind, 1);
@@ -150,7 +150,7 @@ export class RecipeWorld {
   /** Has all tasks give up what they wait for or hold. */
   stop(): void {
     this.stopping = true;
-    for (const tell of this.onStop) tell();
+    for (const listener of this.onStop) listener();
   }
 
   fail(invariant: RecipeInvariant, text: string): void {
@@ -163,7 +163,7 @@ export class RecipeWorld {
   }
 }
 
-function toldRequest(request: Request): string {
+function describeRequest(request: Request): string {
   if ('watch' in request) return `${request.type} ${request.path}${request.watch ? ' with a watch' : ''}`;
   if (request.type === 'close') return 'ends its session';
   return operationsOf(request)

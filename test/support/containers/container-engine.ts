@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export interface ContainerAccess {
   /** Docker's command line, or podman's, which takes the same arguments. */
   readonly kind: 'docker' | 'podman';
-  /** Variables that the commands need beside this process' own. */
+  /** Variables that the commands need in addition to this process' own. */
   readonly environment: Readonly<Record<string, string>>;
   /** What runs compose files: a command, and its first arguments. */
   readonly compose: readonly [command: string, ...args: string[]];

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Prints the folder of the images that the project's own ones and the tests' servers begin with, made here where no registry can be reached
-# and under the very names that a registry has them by: a store of podman, to be read beside another one.
+# and under the very names that a registry has them by: a store of podman, to be read in addition to another one.
 #   install-base-images.sh     builds them first when they are missing (as root on Debian or Ubuntu; needs Go; takes some minutes)
-# They are kept in a cache outside the source tree, and built anew when what they are made of changes.
+# They are kept in a cache outside the source tree, and built again when what they are made of changes.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 
@@ -62,7 +62,7 @@ trap 'exit 143' TERM
 sh $here/podman-home.sh "$home" "$building/store"
 export CONTAINERS_CONF=$home/containers.conf CONTAINERS_STORAGE_CONF=$home/storage.conf
 
-# As the official image has it, without what nobody reads in a container.
+# As the official image has it, without what is not read in a container.
 root=$building/root
 debootstrap --variant=minbase bookworm "$root" >&2
 rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/usr/share/{doc,man,info,locale}/* "$root"/var/log/*.log "$root"/dev/*

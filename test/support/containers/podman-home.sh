@@ -14,7 +14,7 @@ if grep -q '\boverlay$' /proc/filesystems && [ "$(stat -f -c %T "$(dirname "$gra
 
 mkdir -p "$folder" "$graph"
 # Podman's default limits are refused inside other containers, and so is systemd's cgroup manager. The subnet of the default network may
-# already be somebody else's, and nobody looks; those of further networks are looked for.
+# already be somebody else's, and podman does not look; those of further networks are looked for.
 cat >"$folder/containers.conf" <<CONF
 [containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]

@@ -2,7 +2,7 @@
 # Runs the tests with their servers in containers where there is neither a Docker engine nor an image registry: podman
 # runs them, speaking Docker's API, from images built here of the same names that testcontainers asks for.
 #   npm run test:containers [-- arguments of vitest]
-# Debian or Ubuntu, as root. Containers and state live beside the tests' cache, outside the source tree, and go at the end.
+# Debian or Ubuntu, as root. Containers and state live next to the tests' cache, outside the source tree, and go at the end.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 

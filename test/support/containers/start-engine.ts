@@ -89,7 +89,7 @@ async function startPodman(): Promise<RunningEngine> {
 }
 
 /**
- * Runs a script of the tests. Resolves to what it prints; what it tells on the way, which may take minutes,
+ * Runs a script of the tests. Resolves to what it prints; its progress on the way, which may take minutes,
  * goes to standard error at once.
  */
 async function script(path: string, ...args: string[]): Promise<string> {

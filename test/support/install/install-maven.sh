@@ -21,7 +21,7 @@ if ! found; then
   # The list of packages may be old, or missing, as in most images of containers.
   install || { apt-get update >&2 && install; }
 fi
-told=$(mktemp)
-trap 'rm -f "$told"' EXIT
-mvn --batch-mode --quiet --file "$(dirname "$0")/../../interop/$1/pom.xml" dependency:build-classpath "-Dmdep.outputFile=$told" >&2
-cat "$told"
+classpath=$(mktemp)
+trap 'rm -f "$classpath"' EXIT
+mvn --batch-mode --quiet --file "$(dirname "$0")/../../interop/$1/pom.xml" dependency:build-classpath "-Dmdep.outputFile=$classpath" >&2
+cat "$classpath"

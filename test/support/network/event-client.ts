@@ -12,7 +12,7 @@ export class EventClient {
   store: StoreHealth | undefined;
   tree: TreeReport | null = null;
   instance: unknown;
-  /** All that has been told of the instance, in order. */
+  /** All that has been reported of the instance, in order. */
   instances: unknown[] = [];
   events: ClusterEvent[] = [];
   /** Resolves when the stream has ended, however that was. */

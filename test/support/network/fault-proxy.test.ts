@@ -26,7 +26,7 @@ beforeEach(async () => {
       outgoing.end(`answer to ${incoming.url}`);
     });
   });
-  // None of the tests waits for the end of an idle connection.
+  // No test waits for the end of an idle connection.
   server.keepAliveTimeout = 0;
   server.listen(await freePort(), '127.0.0.1');
   await once(server, 'listening');

@@ -9,7 +9,7 @@ const LINE_END = '\r\n';
 const HEAD_END = '\r\n\r\n';
 
 /**
- * Follows one HTTP/1.1 connection from the client's side and tells where each request's head begins and ends.
+ * Follows one HTTP/1.1 connection from the client's side and says where each request's head begins and ends.
  */
 export class HttpRequestHeads {
   readonly #onHead: (head: string, body: string) => void;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 /**
- * Stands before a member of an etcd cluster and tells by the first request of a connection which member it
+ * Stands before a member of an etcd cluster and learns from the first request of a connection which member it
  * comes from.
  */
 export class PeerProxy {

@@ -51,7 +51,7 @@ export interface CuratorPeer extends Omit<JavaPeer, 'call'> {
   instances(name: string): Promise<readonly JavaInstance[]>;
   /** `queryForInstance`. */
   instance(name: string, id: string): Promise<JavaInstance | null>;
-  /** Starts a `ServiceCache`, whose changes are told among the events. */
+  /** Starts a `ServiceCache`, whose changes are reported among the events. */
   follow(name: string): Promise<void>;
   /** What that cache holds. */
   cached(name: string): Promise<readonly JavaInstance[]>;
@@ -71,7 +71,7 @@ export interface CuratorPeerOptions {
   /** The class that its payloads are cast to: `Object` or `Map`. @default any */
   readonly payload?: 'any' | 'map';
   /**
-   * Whether it writes the field `enabled`: Curator leaves it out unless its serializer is told otherwise.
+   * Whether it writes the field `enabled`: by default Curator's serializer leaves it out.
    * @default true
    */
   readonly enabledField?: boolean;

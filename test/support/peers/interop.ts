@@ -56,7 +56,7 @@ async function findClassPath({ variable, installer, wanted }: Library): Promise<
   return installed(
     script,
     args,
-    `${wanted}, or set ${variable} to the jars, with those that they need, beside a JDK`,
+    `${wanted}, or set ${variable} to the jars, with those that they need, and have a JDK`,
   );
 }
 

@@ -12,10 +12,10 @@ export class PeerError extends Error {
   }
 }
 
-/** A program that is told what to do line by line, in a process of its own. */
+/** A program that takes its commands line by line, in a separate process. */
 export interface LinePeer {
   readonly pid: number | undefined;
-  /** What it has told unasked so far, oldest first. */
+  /** What it has reported unasked so far, oldest first. */
   readonly events: readonly { readonly event: string }[];
   /** @throws {PeerError} */
   call<T>(what: string, more?: object, withinMs?: number): Promise<T>;

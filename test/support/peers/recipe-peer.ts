@@ -75,7 +75,7 @@ export interface Counted {
  * kazoo knows `acquire`, `release` and `contend` only.
  */
 export interface RecipePeer extends LinePeer {
-  /** Null when it was not had in time. */
+  /** Null when it was not acquired in time. */
   acquire(wanted: Wanted): Promise<Acquired | null>;
   release(id: string): Promise<void>;
   /** From the write lock to the read lock. */
@@ -97,7 +97,7 @@ export interface RecipePeer extends LinePeer {
   /** To a distributed queue, as text. */
   put(path: string, item: string): Promise<void>;
   /**
-   * Takes from a distributed queue, each item an event, until it is told to stop. With `fails`, each item's
+   * Takes from a distributed queue, each item an event, until it is asked to stop. With `fails`, each item's
    * consumer fails.
    */
   consume(consumer: QueueConsumer): Promise<void>;
@@ -114,7 +114,7 @@ export interface QueueConsumer {
   /** With it an item is taken at least once, without it at most once. */
   readonly lockPath?: string;
   readonly fails?: boolean;
-  /** How long its consumer takes with an item, until it is told {@link RecipePeer.endHold}. @default 0 */
+  /** How long its consumer takes with an item, until it gets {@link RecipePeer.endHold}. @default 0 */
   readonly holdMs?: number;
 }
 

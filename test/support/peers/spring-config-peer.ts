@@ -13,7 +13,7 @@ export interface SpringConfigPeer extends Pick<JavaPeer, 'stop' | 'kill'> {
   /** Sets a znode, parents included. */
   write(path: string, value: string): Promise<void>;
   remove(path: string): Promise<void>;
-  /** The keys of each change that Spring has told the application so far. */
+  /** The keys of each change that Spring has reported to the application so far. */
   changes(): readonly (readonly string[])[];
 }
 

@@ -20,7 +20,7 @@ export function findPrometheus(): Promise<string> {
   );
 }
 
-/** Runs promtool, the official checker, and tells what it said. */
+/** Runs promtool, the official checker, and returns what it said. */
 export async function promtool(
   args: readonly string[],
   input = '',

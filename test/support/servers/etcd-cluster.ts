@@ -49,7 +49,7 @@ export async function startEtcdCluster(version: EtcdVersion = '3.5'): Promise<Et
         return { own, leader: status?.leader as string | undefined };
       }),
     );
-  /** In hex, as members tell it to each other. */
+  /** In hex, as members send it to each other. */
   const ids = new Map<EtcdProcess, string>();
   const self: EtcdCluster = {
     address: servers.map(({ address }) => address).join(','),

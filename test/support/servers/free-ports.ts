@@ -13,8 +13,8 @@ const RESERVATION_OFFSET = 6_000;
  * this machine gets them: a server may be started on them at any time, and again later, and a test may count
  * on it that nothing else answers there.
  *
- * They lie below those that systems give to outgoing connections, since a client that keeps trying to reach a
- * server that is down might otherwise take its port, or even connect to itself.
+ * They lie below the ports that systems give to outgoing connections, since a client that keeps trying to
+ * reach a server that is down might otherwise take its port, or even connect to itself.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];

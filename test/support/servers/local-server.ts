@@ -12,7 +12,7 @@ const READY_WITHIN_MS = 120_000;
 const STOPPED_WITHIN_MS = 5_000;
 
 // Ends the server and removes its folder when the test run dies without doing so: then the pipe on its stdin
-// closes. On the pipe it is told the server's pid at every start, and `-` at every end, since the pid may
+// closes. On the pipe it gets the server's pid at every start, and `-` at every end, since the pid may
 // soon belong to somebody else.
 const WATCHER = `
 pid=-

@@ -8,7 +8,7 @@ describe('the S3 server of this run', () => {
     expect(await conditionalWriteFault({ ...s3, bucketPrefix: `${s3.bucketPrefix}again-` })).toBeUndefined();
   });
 
-  test('gives every test a bucket of its own, in which it can look and meddle', async () => {
+  test('gives every test its own bucket, in which it can look and meddle', async () => {
     const bucket = await createBucket(inject('s3'));
     expect((await createBucket(inject('s3'))).name).not.toBe(bucket.name);
     expect(await bucket.getRaw('p/0.json')).toBeUndefined();

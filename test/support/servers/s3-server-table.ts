@@ -1,5 +1,5 @@
 // Makes the table of docs/reference/s3-servers.md: what `nodelease doctor` says of S3 servers, ten times
-// each, beside what is true of them.
+// each, next to what is true of them.
 //   node .harness/test/support/servers/s3-server-table.js [NAME…]      prints the rows
 
 import { execFile } from 'node:child_process';

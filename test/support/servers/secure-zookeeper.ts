@@ -2,7 +2,7 @@ import type { Certificate } from '../certificates.js';
 import { freePort } from './free-ports.js';
 import { startZooKeeperProcess, type ZooKeeperProcess } from './zookeeper-process.js';
 
-/** How to start a server that takes connections with TLS, beside those without. */
+/** How to start a server that takes connections with TLS in addition to those without. */
 export interface SecureZooKeeperOptions {
   readonly certificate: Certificate;
   /** The file of the CA that clients' certificates are to be of. */

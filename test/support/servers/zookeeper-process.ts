@@ -11,7 +11,8 @@ import { type LocalServer, localServer, started } from './local-server.js';
 const READY_WITHIN_MS = 30_000;
 
 /**
- * What a server of the tests is told, whatever it runs in. The shortest session that it grants is one second.
+ * The settings of a server of the tests, whatever it runs in. The shortest session that it grants is one
+ * second.
  */
 export const ZOOKEEPER_TIMES = {
   tickTimeMs: 500,

@@ -226,12 +226,12 @@ describe('a server under the control of a test', () => {
       const server = await startZooKeeperProcess();
       await server.kill();
       await server.start();
-      console.log('started', server.pid, 'beside', process.pid);
+      console.log('started', server.pid, 'next to', process.pid);
       setInterval(() => {}, 1000);`;
     const folders = await ownTemporaryFolder();
     const run = runProcess(process.execPath, ['--input-type=module', '-e', script]);
     cleanUp.push(() => run.kill('SIGKILL'));
-    const [, pid] = await run.waitForOutput(/started (\d+) beside/, 30_000);
+    const [, pid] = await run.waitForOutput(/started (\d+) next to/, 30_000);
     const server = new ProcessHandle(Number(pid));
     expect(server.isAlive()).toBe(true);
     expect(await folders()).toHaveLength(1);

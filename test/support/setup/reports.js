@@ -21,7 +21,7 @@ function slowest(count) {
   }
 }
 
-/** Counts as failed, beside failed tests, every file that could not be run and every run that did not get as far as its report. */
+/** Counts as failed, in addition to failed tests, every file that could not be run and every run that did not get as far as its report. */
 function summary(files) {
   let passed = 0;
   let failed = 0;

@@ -1,6 +1,6 @@
 // Runs test files over and over on a machine that is never quiet, and says which fail by chance.
 //   npm run test:stress [-- FILES] [--rounds N]    all files of the integration project unless some are named; ten rounds
-// Beside each round two processes compute without end, and now and then one of the run's servers is stopped for 200 ms.
+// During each round two processes compute without end, and now and then one of the run's servers is stopped for 200 ms.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync } from 'node:fs';

@@ -24,7 +24,7 @@ export interface StoreServer {
   newPlace(): Promise<(endpoint?: string) => StoreAccess>;
   /**
    * Whether the line and the headers of an HTTP request are those of a write to the object of that key. Where
-   * they do not tell the key, of any write.
+   * they do not show the key, of any write.
    */
   isWrite(head: string, key: string): boolean;
   /** Idempotent. */

@@ -2,9 +2,18 @@ import { ConfigError, explain } from '../../../core/base/errors.js';
 import { DEFAULT_LISTEN_ADDRESS, isLoopback, reachableUrl } from '../../../core/settings/listen-address.js';
 import type { NodeServer } from '../../http/node-server.js';
 import { say } from '../../kit/answer.js';
-import { type Call, connectTo, interruptible, interruption, logEnd, reported } from '../../kit/call.js';
+import {
+  type Call,
+  connectTo,
+  interruptible,
+  interruption,
+  isVisible,
+  logEnd,
+  reported,
+} from '../../kit/call.js';
 import { loggerFor } from '../../kit/log/logger.js';
-import { isVisible, ownClusterView } from '../../kit/own-cluster-view.js';
+import { consoleParts } from '../../products.js';
+import { ownClusterView } from '../own-cluster-view.js';
 
 /** The options of `console` that are no settings. */
 interface ConsoleOptions {
@@ -23,15 +32,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     settings,
     io,
   } = call;
-  const {
-    http: listen = DEFAULT_LISTEN_ADDRESS,
-    bearerTokenFile,
-    store,
-    provider,
-    zookeeper,
-    consoleData,
-    configRoot: root,
-  } = settings;
+  const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper } = settings;
   if (!isVisible(settings))
     throw new ConfigError(
       '--store',
@@ -50,36 +51,21 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     try {
       // Connects to nothing yet, but finds settings that cannot be right.
       await cluster.open();
-      const { random } = io;
-      const [
-        { startNodeServer },
-        { ClusterMetrics },
-        { servicesPage },
-        { configurationsPage },
-        { dataWrites },
-      ] = await Promise.all([
+      const [{ startNodeServer }, { ClusterMetrics }] = await Promise.all([
         import('../../http/node-server.js'),
         import('../../http/cluster-metrics.js'),
-        import('../../services/services-api.js'),
-        import('../../configuration/configurations-api.js'),
-        import('../../shared-data/data-api.js'),
       ]);
+      const isPrivate = bearerTokenFile !== undefined || isLoopback(listen.host);
+      const { random } = io;
       server = await startNodeServer({
         listen,
         bearerTokenFile,
         clock: io.clock,
         cluster: () => cluster.open(),
         metrics: new ClusterMetrics(() => cluster.open()),
-        parts: connected && [
-          servicesPage({ zookeeper: connected, basePath: zookeeper?.basePath, allowWrites }),
-          // A page with secrets is for this machine, or for holders of the token.
-          ...(bearerTokenFile !== undefined || isLoopback(listen.host)
-            ? [configurationsPage({ zookeeper: connected, random, root })]
-            : []),
-          ...(consoleData
-            ? [dataWrites({ zookeeper: connected, roots: consoleData, random, allowWrites })]
-            : []),
-        ],
+        parts:
+          connected &&
+          (await consoleParts({ zookeeper: connected, settings, random, allowWrites, isPrivate })),
         // The page shows that the store is away: no line for every request.
         onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
         labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },

@@ -25,8 +25,8 @@ import { ExitCode, UsageError } from '../../kit/exit-codes.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
+import { ofParts } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
-import { ofParts } from '../parts.js';
 
 /** The options of `init`, as they are on the command line. */
 interface InitOptions {

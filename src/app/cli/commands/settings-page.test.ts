@@ -28,7 +28,7 @@ separate the items of a list, without blanks.
 Variables that Kubernetes sets for a Service by the name of \`nodelease\` (\`NODELEASE_PORT=tcp://…\`, \`NODELEASE_SERVICE_HOST\`) are no settings.
 
 This page is made from the table in the code (\`src/app/settings/settings-table.ts\`), and a test compares the two:
-\`npx vitest run --project unit settings-page -u\` writes it anew.
+\`npx vitest run --project unit settings-page -u\` rewrites it.
 `;
 
 const code = (text: string) => `\`${text}\``;

@@ -18,7 +18,7 @@ export interface ClusterCheckup extends ClusterStatus {
   /** Of all node ids. */
   readonly totals: LeaseTotals;
   /** What shows that another program keeps a cluster in the same objects; undefined where nothing does. */
-  readonly foreign: string | undefined;
+  readonly foreign?: string | undefined;
 }
 
 /**

@@ -1,8 +1,8 @@
 import { CLUSTER_DEFAULTS, type ClusterConfig } from '../../../core/lease/model/cluster-config.js';
 import { monthlyCost, S3_STANDARD_PRICES } from '../../../core/lease/session/renewal-cost.js';
+import { type Finding, finding } from '../../kit/finding.js';
 import { formatSetting } from '../../kit/terminal/text.js';
 import type { Settings } from '../../settings/settings.js';
-import { type Finding, finding } from './finding.js';
 
 /**
  * What the cost is calculated from; of the settings the nodes and the duration are for a cluster that does

@@ -1,19 +1,15 @@
 import { leaseTiming } from '../../../core/lease/model/lease-timing.js';
-import type { Interval, LeaseStore } from '../../../core/store/lease-store.js';
+import type { LeaseStore } from '../../../core/store/lease-store.js';
 import { lockNameOf } from '../../../core/store/lock-url.js';
 import type { ProbeReport } from '../../../core/store/probe/probe-report.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
 import { clusterReport } from '../../../node/monitor/status-report.js';
+import { clockFinding, type Finding, finding, isSound, isTime } from '../../kit/finding.js';
 import { formatDuration, formatSetting } from '../../kit/terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
 import type { CostReport } from './cost-finding.js';
-import { type Finding, finding, isSound } from './finding.js';
 import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
-/** A smaller offset between the clocks counts as none, in milliseconds. */
-const NOTEWORTHY_OFFSET_MS = 1_000;
-/** AWS refuses signed requests whose time is off by more than this, in milliseconds. */
-const SIGNATURE_LIMIT_MS = 15 * 60_000;
 /** How many damaged node ids are named; the others are counted. */
 const NAMED = 100;
 
@@ -27,24 +23,6 @@ export function probeFindings(
 ): Finding[] {
   const latency = `${latencyMs.toFixed(1)} ms, the median of ${requests} requests`;
   return [...checks, finding('latency', 'ok', latency), clockFinding(clockOffsetMs, signs)];
-}
-
-const isTime = ({ min, max }: Interval) => Number.isFinite(min) && Number.isFinite(max);
-
-/** How the store's clock and this host's compare. No lease depends on that; signatures of AWS do. */
-export function clockFinding({ min, max }: Interval, signs = true): Finding {
-  if (!isTime({ min, max })) return finding('clock', 'ok', 'shows no time');
-  const offset = min > 0 ? min : max < 0 ? -max : 0;
-  if (offset <= NOTEWORTHY_OFFSET_MS) return finding('clock', 'ok', 'agrees with that of this host');
-  const harm =
-    !signs || offset < SIGNATURE_LIMIT_MS
-      ? 'harmless for leases, which trust no host’s clock'
-      : `AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off: the first request is made twice, and temporary credentials may be renewed too late`;
-  return finding(
-    'clock',
-    'warning',
-    `at least ${formatDuration(offset)} ${min > 0 ? 'ahead of' : 'behind'} that of this host (${harm})`,
-  );
 }
 
 /** A finding where leases are renewed more often than the store keeps up with. */

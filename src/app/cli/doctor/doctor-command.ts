@@ -7,11 +7,12 @@ import { storeKindOf } from '../../../core/store/stores.js';
 import { complain, sayJson, sayLines } from '../../kit/answer.js';
 import { type Call, interruptible, onAllocated, onStore, reported } from '../../kit/call.js';
 import { ExitCode } from '../../kit/exit-codes.js';
+import { type Finding, failureOf, finding } from '../../kit/finding.js';
 import { type Color, paintFor } from '../../kit/terminal/color.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { pluralize, printable } from '../../kit/terminal/text.js';
-import { ofParts } from '../parts.js';
-import { examineCamunda, isCamundas } from './camunda-checkup.js';
+import { ofParts } from '../../products.js';
+import { foreignViewOf } from '../format-views.js';
 import { checkUp } from './cluster-checkup.js';
 import { type CostTerms, costFinding, costReport, versionsFinding } from './cost-finding.js';
 import {
@@ -23,7 +24,6 @@ import {
   probeFindings,
   refusalFinding,
 } from './diagnosis.js';
-import { type Finding, failureOf, finding } from './finding.js';
 import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
 /** The options of `doctor`, as they are on the command line. */
@@ -87,9 +87,10 @@ export async function examine(
     // written.
     if (store.remote)
       await whenNotBusy(() => session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, signal }));
-    if (await whenNotBusy(() => isCamundas(session, signal))) {
-      const camunda = await whenNotBusy(() => examineCamunda(session, options));
-      return diagnosis(store.url, camunda.findings, { ...camunda, zookeeper: await lookAtZooKeeper?.() });
+    const view = await whenNotBusy(() => foreignViewOf(session, signal));
+    if (view) {
+      const { findings, status } = await whenNotBusy(() => view.examine(session, options));
+      return diagnosis(store.url, findings, { status, zookeeper: await lookAtZooKeeper?.() });
     }
     facts.probe = await probeStore(store, options);
     findings.push(...probeFindings(facts.probe, cloudPrices !== undefined));

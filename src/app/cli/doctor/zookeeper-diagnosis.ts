@@ -4,11 +4,11 @@ import { explain } from '../../../core/base/errors.js';
 import { formatServer, type ServerAddress } from '../../../zookeeper/client/connect-string.js';
 import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
 import { connectTo } from '../../kit/call.js';
+import { type Finding, failureOf, finding, isSound } from '../../kit/finding.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { formatSetting } from '../../kit/terminal/text.js';
 import { mixedServices } from '../../services/mixed-services.js';
 import type { ZooKeeperSettings } from '../../settings/settings.js';
-import { type Finding, failureOf, finding, isSound } from './finding.js';
 import { checkRights, type RightsCheck } from './zookeeper-rights-check.js';
 
 /** How long a connection, and then a session, may take, in milliseconds. */

@@ -13,8 +13,8 @@ import {
   SERVICES_PATH,
   STAMPS_PATH,
 } from '../../../zookeeper/discovery/tree-paths.js';
+import { failureOf } from '../../kit/finding.js';
 import type { Io } from '../../kit/terminal/io.js';
-import { failureOf } from './finding.js';
 
 /** What is examined. */
 interface RightsOptions extends Pick<Io, 'clock' | 'random'> {

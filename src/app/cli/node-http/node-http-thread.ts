@@ -6,10 +6,10 @@ import { toWire, type WireError } from '../../../node/runtime/worker/messages.js
 import type { MetricsText } from '../../http/node-app.js';
 import { type NodeServer, startNodeServer } from '../../http/node-server.js';
 import { problemOf } from '../../http/problem.js';
-import { isVisible, ownClusterView } from '../../kit/own-cluster-view.js';
-import { listenerFor } from '../../products.js';
+import { isVisible } from '../../kit/call.js';
+import { listenerFor, programRoutes } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
-import { programRoutes } from '../parts.js';
+import { ownClusterView } from '../own-cluster-view.js';
 import { BoundedLog, type LogLine } from './bounded-log.js';
 import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
 

@@ -5,7 +5,7 @@ import { wholeCluster } from '../../../node/monitor/listed-cluster.js';
 import { allocatedTable, statusTable } from './status-table.js';
 
 function node(id: number, more: Partial<NodeStatus> = {}): NodeStatus {
-  const untold = {
+  const unknown = {
     age: undefined,
     durationMs: undefined,
     timestamp: undefined,
@@ -13,14 +13,14 @@ function node(id: number, more: Partial<NodeStatus> = {}): NodeStatus {
     idWidth: 8,
     problem: undefined,
   };
-  return { ...untold, id, state: 'held', version: 4_294_967_300 + id, taskId: `task-${id}`, ...more };
+  return { ...unknown, id, state: 'held', version: 4_294_967_300 + id, taskId: `task-${id}`, ...more };
 }
 
 function status(nodes: readonly NodeStatus[], groups: readonly number[] = [0]): AllocatedStatus {
   return { groups, idWidth: 8, nodes };
 }
 
-describe('the table of node ids from ZooKeeper alone', () => {
+describe('the table of node ids that come only from ZooKeeper', () => {
   it('has the columns of leases in a store', () => {
     const cluster = {
       size: 1,

@@ -52,7 +52,7 @@ describe('nodelease history', () => {
     let held = 0;
     for (let looks = 0; looks < 100; ) {
       const at = Math.floor(known + random.next() * (clock.now() - known));
-      // Who has it when is told to the second.
+      // Times of tenures are given to the second.
       const near = seen.some(
         ({ from, until, end }) =>
           Math.abs(at - from) < 1_000 || Math.abs(at - until - (end === 'expired' ? 3_000 : 0)) < 3_000,

@@ -21,7 +21,7 @@ import { type Reader, type ShowOptions, show } from '../../kit/show.js';
 import type { Io, Screen } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { printable } from '../../kit/terminal/text.js';
-import { ofParts } from '../parts.js';
+import { ofParts } from '../../products.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
 /** The options of `status`, as they are on the command line. */

@@ -1,13 +1,12 @@
-import { CAMUNDA_MARKER } from '../../../core/lease/model/camunda-codec.js';
 import type { NodeStatus } from '../../../core/lease/operate/inspect.js';
 import type { Interval } from '../../../core/store/lease-store.js';
 import { type AllocatedStatus, widthNeededBy } from '../../../node/monitor/allocated-status.js';
-import { type PagedCluster, problemOf } from '../../../node/monitor/listed-cluster.js';
+import { type PagedCluster, problemOf, type ScannedNode } from '../../../node/monitor/listed-cluster.js';
 import { expiresInMs } from '../../../node/monitor/status-report.js';
-import type {
-  DiscoveryStatusReport,
-  NodeDiscovery,
-  RestoreReport,
+import {
+  type DiscoveryStatusReport,
+  type NodeDiscovery,
+  warningOf,
 } from '../../../node/wire/status-report.js';
 import { hexPair } from '../../../zookeeper/discovery/tree-paths.js';
 import type { PartReport } from '../../kit/cluster-part.js';
@@ -15,6 +14,7 @@ import { type Color, type Paint, paintFor } from '../../kit/terminal/color.js';
 import type { Screen } from '../../kit/terminal/io.js';
 import { type Cell, type Column, fitLine, renderTable } from '../../kit/terminal/table.js';
 import { cut, formatDuration, formatSetting, pluralize, printable, someOf } from '../../kit/terminal/text.js';
+import { type FormatView, formatView } from '../format-views.js';
 
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
 const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank: number]>> = {
@@ -31,7 +31,7 @@ const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank:
 /** The width that every holder uses at least, and where a lease is unreadable. */
 const MIN_ID_WIDTH = 8;
 
-/** How many digits of the mark of a sticky key are shown: enough to tell those of a fleet apart. */
+/** How many digits of the mark of a sticky key are shown: enough to distinguish those of a fleet. */
 const MARK_SHOWN = 8;
 
 /** Where a table goes. */
@@ -48,9 +48,10 @@ interface StatusTableOptions {
 
 /** What a table shows, wherever the node ids come from. */
 interface NodeTable {
-  readonly nodes: readonly NodeStatus[];
+  readonly nodes: readonly ScannedNode[];
   /** What keeps a node id from being used. */
-  readonly problemOf: (node: NodeStatus) => string | undefined;
+  readonly problemOf: (node: ScannedNode) => string | undefined;
+  readonly view?: FormatView | undefined;
   /** The bits that a node id is to take in unique ids. */
   readonly idWidth: number;
   /** The line on the part of a large cluster that is shown; undefined where all was read. */
@@ -65,7 +66,8 @@ interface NodeTable {
  * While it shrinks, a line below names the holders of node ids beyond its size.
  */
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
-  const { nodes, cluster, page, draining, camunda } = status;
+  const { nodes, cluster, page, draining, foreign } = status;
+  const view = formatView(foreign);
   const { screen, discovery, parts = [] } = options;
   const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
   const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
@@ -74,18 +76,16 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
   return nodeTable(
     {
       nodes,
-      problemOf: (node) => problemOf(node, cluster) ?? node.camunda?.warning ?? undefined,
+      problemOf: (node) => problemOf(node, cluster) ?? warningOf(node.foreign),
+      view,
       idWidth: cluster.idWidth,
       pageLine: page
         ? (shown) => `… ${shown} of ${cluster.size} node ids (${more}, --all all of them)`
         : undefined,
       foot: [
         draining.length > 0 && fitLine(beyond, screen, 'yellow'),
-        summaryLine(status, screen),
-        ...(camunda?.restores ?? []).map((restore) => {
-          const text = `restore ${restore.restoreId}: ${restoredText(restore)}`;
-          return fitLine(text, screen, restore.problem === null ? 'dim' : 'red');
-        }),
+        summaryLine(status, view, screen),
+        ...((foreign && view?.lines(foreign)) ?? []).map(([text, color]) => fitLine(text, screen, color)),
         ...parts.map(({ text, status }) => fitLine(text, screen, status === 'fault' ? 'red' : undefined)),
         discovery && discoverySummary(discovery, screen),
       ].filter((line) => typeof line === 'string'),
@@ -122,7 +122,7 @@ export function allocatedTable(
 }
 
 function nodeTable(
-  { nodes, problemOf: problem, idWidth, pageLine, foot }: NodeTable,
+  { nodes, problemOf: problem, view, idWidth, pageLine, foot }: NodeTable,
   options: StatusTableOptions,
 ): string[] {
   const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
@@ -136,7 +136,7 @@ function nodeTable(
   const note =
     pageLine?.(shown.length) ??
     (left > 0 ? `… and ${left} more (nodelease status --all shows them)` : undefined);
-  const columns: (readonly [column: Column, cellOf: (node: NodeStatus) => Cell])[] = [
+  const columns: (readonly [column: Column, cellOf: (node: ScannedNode) => Cell])[] = [
     [['ID', 'right'], ({ id }) => `${id}`],
     ['STATE', (node) => [node.state, problem(node) === undefined ? STATES[node.state][0] : 'red']],
     [['VERSION', 'right'], ({ version }) => (version === 0 ? ['-', 'dim'] : `${version}`)],
@@ -146,7 +146,7 @@ function nodeTable(
   ];
   if (nodes.some(({ sticky }) => sticky !== undefined))
     columns.push(['STICKY', ({ sticky = '' }) => sticky.slice(0, MARK_SHOWN)]);
-  if (nodes.some(({ camunda }) => camunda !== undefined)) columns.push([['AS WRITTEN', 'right'], claimText]);
+  if (view && nodes.some(({ foreign }) => foreign !== undefined)) columns.push(view.column);
   if (discovery !== undefined) {
     const announced = new Map(discovery.nodes.map((node) => [node.id, node]));
     columns.push(['DISCOVERY', ({ id }) => discoveryCell(announced.get(id))]);
@@ -169,11 +169,11 @@ function nodeTable(
  * order.
  */
 function mostImportant(
-  nodes: readonly NodeStatus[],
+  nodes: readonly ScannedNode[],
   problem: NodeTable['problemOf'],
   limit: number,
-): NodeStatus[] {
-  const rank = (node: NodeStatus) => (problem(node) === undefined ? STATES[node.state][1] : 0);
+): ScannedNode[] {
+  const rank = (node: ScannedNode) => (problem(node) === undefined ? STATES[node.state][1] : 0);
   const ordered = nodes.toSorted((a, b) => rank(a) - rank(b) || a.id - b.id);
   return ordered.slice(0, limit).sort((a, b) => a.id - b.id);
 }
@@ -204,7 +204,11 @@ export function holdersText(holders: readonly Pick<NodeStatus, 'id' | 'taskId' |
  * The line that counts the node ids. A narrow terminal gets less of the settings, but says that the counts
  * come from a LIST.
  */
-function summaryLine({ cluster, totals, camunda }: PagedCluster, screen: Screen | undefined): string {
+function summaryLine(
+  { cluster, totals }: PagedCluster,
+  view: FormatView | undefined,
+  screen: Screen | undefined,
+): string {
   const { held, free, neverHeld, expired, hints } = totals;
   const rare = (['evicted', 'retired'] as const)
     .map((state) => (totals[state] ? `, ${state} ${totals[state]}` : ''))
@@ -213,11 +217,7 @@ function summaryLine({ cluster, totals, camunda }: PagedCluster, screen: Screen 
     const unheld = `free ${free}${hints ? ` (${neverHeld} never held)` : ''}, expired ${expired}`;
     return `${hints ? 'by a LIST: ' : ''}held ${held}, ${unheld}, ${damagedText(totals.damaged, paint)}${rare}`;
   };
-  if (camunda !== undefined) {
-    const lasting = cluster.durationMs > 0 ? `; leases of about ${formatSetting(cluster.durationMs)}` : '';
-    const marker = cluster.bootstrapped ? '' : `; ${CAMUNDA_MARKER} is missing`;
-    return fittedLine((paint) => `Camunda 8: ${counts(paint)}`, [lasting + marker, marker], screen);
-  }
+  if (view) return fittedLine((paint) => `${view.title}${counts(paint)}`, view.settings(cluster), screen);
   const bits = pluralize(cluster.idWidth, 'bit');
   const settings = `; duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
   return fittedLine(
@@ -225,11 +225,6 @@ function summaryLine({ cluster, totals, camunda }: PagedCluster, screen: Screen 
     [`${settings}, node ids ${bits} wide`, `${settings}, node ids ${bits}`, settings, ...(hints ? [''] : [])],
     screen,
   );
-}
-
-/** What became of a restore of Camunda's. */
-export function restoredText({ restoredNodes, problem }: RestoreReport): string {
-  return problem ?? `node ids restored: ${restoredNodes.join(', ') || 'none'}`;
 }
 
 function damagedText(damaged: number, paint: Paint): string {
@@ -261,11 +256,6 @@ function groupsText(groups: readonly number[]): string {
   const [first, ...others] = groups.map(hexPair);
   if (first === undefined) return '0 groups';
   return `${pluralize(groups.length, 'group')} (${first}${others.length > 0 ? ` to ${others.at(-1)}` : ''})`;
-}
-
-/** When a lease of Camunda expires as its holder has written it, by its own clock; UTC. */
-function claimText({ timestamp }: NodeStatus): string {
-  return timestamp === undefined ? '' : `${new Date(timestamp).toISOString().slice(-13, -5)}Z`;
 }
 
 /**

@@ -1,6 +1,12 @@
 import type { ClusterEvent, ClusterHello, StoreHealth } from '../../../node/wire/cluster-snapshot.js';
 import type { NodeHealthJson } from '../../../node/wire/node-health.js';
-import type { NodeReport, ReportHead, ReportPage, StatusReport } from '../../../node/wire/status-report.js';
+import {
+  type NodeReport,
+  type ReportHead,
+  type ReportPage,
+  type StatusReport,
+  warningOf,
+} from '../../../node/wire/status-report.js';
 import type { TreeReport } from '../../../node/wire/tree-report.js';
 import type { StreamEvent } from '../feed.js';
 import type { PageClock } from '../page-clock.js';
@@ -230,7 +236,7 @@ export class ClusterModel {
 
 function isShownAs(a: NodeReport, b: NodeReport): boolean {
   const isSame = a.state === b.state && a.version === b.version && a.taskId === b.taskId;
-  return isSame && a.problem === b.problem && a.camunda?.warning === b.camunda?.warning;
+  return isSame && a.problem === b.problem && warningOf(a) === warningOf(b);
 }
 
 function vacancy(id: number): NodeReport {

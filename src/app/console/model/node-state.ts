@@ -1,4 +1,4 @@
-import type { NodeReport } from '../../../node/wire/status-report.js';
+import { type NodeReport, warningOf } from '../../../node/wire/status-report.js';
 
 /** The states in which node ids are shown, in this order, and a sentence on each. */
 export const STATE_MEANINGS = {
@@ -37,14 +37,12 @@ export function stateOf({ state, problem }: NodeReport, left: number | undefined
 }
 
 /** The whole of a node id in one line, for screen readers. */
-export function describeNode(
-  { id, version, taskId, problem, camunda }: NodeReport,
-  state: NodeState,
-): string {
+export function describeNode(node: NodeReport, state: NodeState): string {
+  const { id, version, taskId, problem } = node;
   const parts = [`Node id ${id}`, state];
   if (taskId !== null) parts.push(`${state === 'held' || state === 'overdue' ? 'by' : 'last by'} ${taskId}`);
   parts.push(version > 0 ? `version ${version}` : 'never held');
-  const warning = problem ?? camunda?.warning;
+  const warning = problem ?? warningOf(node);
   if (warning) parts.push(warning);
   return parts.join(', ');
 }

@@ -1,9 +1,11 @@
 import { h } from 'preact';
+import { warningOf } from '../../../node/wire/status-report.js';
 import type { ClusterModel, SeenNode } from '../model/cluster-model.js';
 import { clockTime, formatDuration } from '../model/format.js';
 import { type KnownVersions, knowledgeOf, tally } from '../model/knowledge.js';
 import { STATE_MEANINGS } from '../model/node-state.js';
 import { leftText } from './cell.js';
+import { formatView } from './format-view.js';
 import { bad, chip, fact, facts, mark, memo, note, panel, quiet } from './ui.js';
 
 /** More ids than this are counted, not listed. */
@@ -20,11 +22,10 @@ export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () =>
       knownVersions('Whose version its holder knows', '', own),
     ];
   };
-  const { id, version, taskId, idWidth, sticky, camunda, expiresInMs, ageMs, timestamp, ...node } = seen.node;
+  const { id, version, taskId, idWidth, sticky, expiresInMs, ageMs, timestamp } = seen.node;
   const { left, state } = model.look(seen);
-  const problem = node.problem ?? camunda?.warning ?? null;
-  const isCamundas = model.cluster?.format === 'camunda';
-  const whose = camunda ? 'by its holder’s clock' : 'store time';
+  const problem = seen.node.problem ?? warningOf(seen.node);
+  const view = formatView(model.cluster);
   return panel(
     'details',
     `Node id ${id}`,
@@ -36,11 +37,7 @@ export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () =>
         '×',
       ),
     ],
-    quiet(
-      isCamundas && state === 'damaged'
-        ? 'Its lease object is absent, or Camunda cannot read it.'
-        : STATE_MEANINGS[state],
-    ),
+    quiet((state === 'damaged' && view?.damaged) || STATE_MEANINGS[state]),
     facts(
       fact(
         taskId !== null && state !== 'expired' ? 'Holder' : 'Last holder',
@@ -49,12 +46,13 @@ export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () =>
       fact('Version', version > 0 ? version : 'never held'),
       expiresInMs !== null && fact('Lease', leftText(state, left, model.graceMs)),
       ageMs !== null && fact('Last write', ageText(ageMs, model.since(seen.receivedAt))),
-      timestamp !== null && fact('Expiry', `${clockTime(timestamp)} ${whose}, as written`),
+      timestamp !== null &&
+        fact('Expiry', `${clockTime(timestamp)} ${view?.clock ?? 'store time'}, as written`),
       idWidth !== null && fact('Unique ids', `${idWidth} bits for the node id`),
       sticky !== undefined && fact('Sticky key', h('code', null, sticky.slice(0, 8)), '…, its hash'),
-      camunda && fact('Acquirable', camunda.acquirable ? 'yes' : 'no'),
-      !isCamundas && fact('In discovery', h('code', null, hexPath(id)), ` ${discoveryText(model, id)}`),
-      problem !== null && fact('Problem', bad(problem)),
+      view?.ofNode(seen.node),
+      !view && fact('In discovery', h('code', null, hexPath(id)), ` ${discoveryText(model, id)}`),
+      problem !== undefined && fact('Problem', bad(problem)),
     ),
     memo(drawKnown, [seen, model.nodes]),
   );

@@ -1,6 +1,6 @@
 import { h, render } from 'preact';
 import type { ClusterEvent, ClusterHistory } from '../../../node/wire/cluster-snapshot.js';
-import type { NodeReport } from '../../../node/wire/status-report.js';
+import { type NodeReport, warningOf } from '../../../node/wire/status-report.js';
 import { ClusterModel, type NodeNow, type SeenNode } from '../model/cluster-model.js';
 import { eventAgo, shortName } from '../model/format.js';
 import { TenureLog } from '../model/tenure-log.js';
@@ -154,8 +154,10 @@ class Console {
   }
 
   /** How a node id came to its holder, and how long ago. */
-  readonly #note = ({ id, version, camunda }: NodeReport): string => {
-    if (camunda?.warning) return camunda.warning;
+  readonly #note = (node: NodeReport): string => {
+    const { id, version } = node;
+    const warning = warningOf(node);
+    if (warning) return warning;
     const event = this.#model.events.find(({ nodeId }) => nodeId === id);
     if (event === undefined) return '';
     const from = event.previousTaskId === null ? '' : ` from ${shortName(event.previousTaskId)}`;

@@ -2,6 +2,7 @@ import { h } from 'preact';
 import { agreementText } from '../model/agreement.js';
 import type { ClusterModel } from '../model/cluster-model.js';
 import { clockTime, formatDuration, formatOffset, formatShort } from '../model/format.js';
+import { formatView } from './format-view.js';
 import { bad, chip, fact, facts, nodeButton, panel, quiet } from './ui.js';
 
 const WIDTH = 120;
@@ -14,7 +15,7 @@ const STORE_STATES = { ok: 'answers', failing: 'failing', unknown: 'not read yet
 /** The state of the store that the leases come from. */
 export function storePanel({ store, cluster, tree, latencies }: ClusterModel) {
   const { state, problem, latencyMs, clockOffsetMs, lookedAt } = store;
-  const { allocation, discovery, format, restores = [] } = cluster ?? {};
+  const { allocation, discovery } = cluster ?? {};
   const url = allocation?.zookeeper ?? cluster?.store;
   const latency = latencyMs !== null && h('span', { class: 'number' }, formatShort(latencyMs));
   return panel(
@@ -33,14 +34,7 @@ export function storePanel({ store, cluster, tree, latencies }: ClusterModel) {
         ),
       clockOffsetMs !== null && fact('Its clock', formatOffset(clockOffsetMs)),
       state === 'failing' && lookedAt !== null && fact('Last read at', clockTime(lookedAt)),
-      format && fact('Format', 'Camunda 8'),
-      format && fact('Marker', cluster?.cluster?.bootstrapped ? 'there' : bad('missing')),
-      restores.map(({ restoreId, restoredNodes, problem }) =>
-        fact(
-          `Restore ${restoreId}`,
-          problem === null ? `node ids ${restoredNodes.join(', ')}` : bad(problem),
-        ),
-      ),
+      cluster && formatView(cluster)?.ofStore(cluster),
       discovery &&
         fact(
           'Discovery',

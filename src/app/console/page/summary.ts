@@ -2,6 +2,7 @@ import { h } from 'preact';
 import type { ClusterModel } from '../model/cluster-model.js';
 import { drainingText, formatSetting } from '../model/format.js';
 import { NODE_STATES, type NodeState, STATE_MEANINGS } from '../model/node-state.js';
+import { formatView } from './format-view.js';
 import type { Frame } from './frame.js';
 import { mark } from './ui.js';
 
@@ -35,18 +36,14 @@ export function summary(byState: ReadonlyMap<NodeState, readonly unknown[]>, fra
 export function settingsText({ cluster, nodes }: ClusterModel): string {
   if (cluster?.cluster) {
     const { size, durationMs, graceMs, idWidth, bootstrapped } = cluster.cluster;
-    const parts =
-      cluster.format === 'camunda'
-        ? [
-            durationMs === null ? 'no holder' : `leases of about ${formatSetting(durationMs)}`,
-            'Camunda 8, read only',
-          ]
-        : [
-            `lease ${formatSetting(durationMs ?? 0)} and ${formatSetting(graceMs)} of grace`,
-            `${idWidth} bits of a unique id`,
-          ];
-    if (!bootstrapped) parts.push('being bootstrapped');
-    return [`${size.toLocaleString('en')} node ids`, ...parts, ...drainingText(cluster)].join(' · ');
+    const parts = formatView(cluster)?.settings(cluster.cluster) ?? [
+      `lease ${formatSetting(durationMs ?? 0)} and ${formatSetting(graceMs)} of grace`,
+      `${idWidth} bits of a unique id`,
+    ];
+    const pending = bootstrapped ? [] : ['being bootstrapped'];
+    return [`${size.toLocaleString('en')} node ids`, ...parts, ...pending, ...drainingText(cluster)].join(
+      ' · ',
+    );
   }
   if (!cluster?.allocation) return '';
   const { groups, idWidth } = cluster.allocation;

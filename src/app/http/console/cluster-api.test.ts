@@ -167,7 +167,7 @@ const UNKNOWN = { report: null, store: { ...EMPTY.store, state: 'unknown' } } as
 
 /** A report with these node ids. */
 function reportOf(ids: readonly number[], version = 0): StatusReport {
-  const untold = {
+  const unknown = {
     taskId: null,
     ageMs: null,
     expiresInMs: null,
@@ -176,7 +176,7 @@ function reportOf(ids: readonly number[], version = 0): StatusReport {
     idWidth: null,
     problem: null,
   };
-  return { ...EMPTY.report, nodes: ids.map((id) => ({ ...untold, id, state: 'vacant', version })) };
+  return { ...EMPTY.report, nodes: ids.map((id) => ({ ...unknown, id, state: 'vacant', version })) };
 }
 const upTo = (size: number) => Array.from({ length: size }, (_, id) => id);
 
@@ -200,7 +200,7 @@ describe('/api/leases', () => {
   });
 
   describe('in pages', () => {
-    const untold = {
+    const unknown = {
       taskId: null,
       ageMs: null,
       expiresInMs: null,
@@ -210,7 +210,7 @@ describe('/api/leases', () => {
       problem: null,
     };
     const nodes = Array.from({ length: 250 }, (_, index) => ({
-      ...untold,
+      ...unknown,
       id: 2 * index,
       state: 'vacant' as const,
       version: 0,

@@ -122,7 +122,7 @@ describe('a client that asks', () => {
     }
   });
 
-  it('gets the head alone for HEAD', async () => {
+  it('gets only the head for HEAD', async () => {
     const { ask } = setUp();
     expect(await ask('/v1/service/orders', { method: 'HEAD' })).toMatchObject({
       status: 200,

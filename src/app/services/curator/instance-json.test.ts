@@ -146,7 +146,7 @@ describe('an instance over HTTP', () => {
     expect(() => instanceOf(json, PLACE)).toThrow('the body: expected a JSON object');
   });
 
-  it('is not fooled by names that objects have of their own', () => {
+  it('is not fooled by the built-in names of objects', () => {
     const json = JSON.parse(
       '{"__proto__":{"name":"test","id":"ca2fff8e","address":"10.0.0.1","port":1,"serviceType":"STATIC"}}',
     );

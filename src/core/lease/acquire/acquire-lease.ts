@@ -6,7 +6,7 @@ import { checkTaskId } from '../../base/host/task-id.js';
 import { type LeaseStore, StoreError } from '../../store/lease-store.js';
 import { Keeper } from '../hold/keeper.js';
 import { CLUSTER_KEY, checkWanted, type WantedSettings } from '../model/cluster-config.js';
-import { refuseCamunda } from '../model/foreign-cluster.js';
+import { refuseMarked } from '../model/foreign-cluster.js';
 import { detached, type Lease, type LeaseListener } from '../model/lease.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../model/lease-tracer.js';
@@ -170,7 +170,7 @@ async function begin(wanted: WantedSettings, context: AcquireContext): Promise<B
   const { session, random, signal, emit } = context;
   const listing = firstListing(session, wanted.nodes ?? 1, random);
   await listing.fetchNext(session, { signal });
-  refuseCamunda(session, listing.objects);
+  refuseMarked(session, listing.objects);
   const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
   const { cluster, created, raced } = await ensureCluster({
     ...context,

@@ -27,7 +27,7 @@ describe('a task that waits while the leases are renewed', () => {
     'takes the id of a killed holder a duration and a grace after it saw its last renewal (%s rows a page)',
     async (page) => {
       const { clock, start, holders } = await waitingScene({
-        telling: 'telling nothing',
+        reporting: 'reporting nothing',
         held: 5,
         timeless: true,
         ...(page && { page }),
@@ -47,7 +47,7 @@ describe('a task that waits while the leases are renewed', () => {
   );
 
   it('makes as few requests as on a store that reports ages', async () => {
-    const { clock, start } = await waitingScene({ telling: 'telling nothing', held: 5, timeless: true });
+    const { clock, start } = await waitingScene({ reporting: 'reporting nothing', held: 5, timeless: true });
     const waiter = start();
     await clock.advance(3 * DURATION);
     const now = clock.monotonic();

@@ -11,12 +11,12 @@ import {
   latest,
   MOST_REQUESTS,
   pauses,
+  REPORTING,
   REQUEST,
   requests,
   scans,
   waitingScene as scene,
   sum,
-  TELLING,
   taken,
   type Waiter,
 } from '../../../../test/support/waiting-scene.js';
@@ -30,9 +30,9 @@ import { type FruitlessScan, WaitForFreeId } from './wait-for-free-id.js';
 beforeAll(useQuickAbort);
 afterEach(endScenes);
 
-describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
+describe.each(REPORTING)('waiting tasks on a store %s', (reporting) => {
   it('make at most 3.3 requests each per lease duration while nothing is free, and no write: 100 on 50 ids, for 10 durations', async () => {
-    const { clock, start, holders } = await scene({ telling, held: 50 });
+    const { clock, start, holders } = await scene({ reporting, held: 50 });
     const waiters = Array.from({ length: 100 }, () => start());
     await clock.advance(DURATION);
     const from = clock.monotonic();
@@ -49,7 +49,7 @@ describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
   it.each([1, 50])(
     'take over %i leases that expire at once, within the grace and two seconds of the expiry',
     async (deaths) => {
-      const { clock, start, holders } = await scene({ telling, held: 60 });
+      const { clock, start, holders } = await scene({ reporting, held: 60 });
       const waiters = Array.from({ length: 100 }, () => start());
       await clock.advance(4 * DURATION);
       const dying = holders.slice(0, deaths);
@@ -65,7 +65,7 @@ describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
   );
 
   it('end on time, and when their signal aborts, and leave nothing behind', async () => {
-    const { clock, bucket, start } = await scene({ telling, held: 2 });
+    const { clock, bucket, start } = await scene({ reporting, held: 2 });
     const sleepers = clock.sleepers;
     const began = clock.monotonic();
     const impatient = start({ acquireTimeoutMs: 4 * DURATION });
@@ -87,7 +87,7 @@ describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
   });
 
   it('get the ids of a cluster that grows', async () => {
-    const { clock, bucket, start } = await scene({ telling, held: 3 });
+    const { clock, bucket, start } = await scene({ reporting, held: 3 });
     const waiters = [start(), start()];
     await clock.advance(2 * DURATION);
     for (const id of [3, 4]) bucket.create(`${id}.json`, '', {});
@@ -101,7 +101,7 @@ describe.each(TELLING)('waiting tasks on a store %s', (telling) => {
     const grownAt = clock.monotonic();
     await clock.advance(LONGEST_PAUSE + 10 * REQUEST);
     expect(taken(waiters).map(({ lease }) => lease?.id)).toEqual(expect.arrayContaining([3, 4]));
-    if (telling === 'telling what changed') expect(latest(waiters) - grownAt).toBeLessThan(1_000);
+    if (reporting === 'reporting what changed') expect(latest(waiters) - grownAt).toBeLessThan(1_000);
   });
 });
 
@@ -109,7 +109,7 @@ describe('a released id', () => {
   it.each([1, 20, 200])(
     'is taken within a second if the store reports the release, by one of %i waiting tasks',
     async (waiting) => {
-      const { clock, start, holders } = await scene({ telling: 'telling what changed', held: 20 });
+      const { clock, start, holders } = await scene({ reporting: 'reporting what changed', held: 20 });
       const waiters = Array.from({ length: waiting }, () => start());
       await clock.advance(4 * DURATION);
       for (const [index, holder] of holders.slice(0, Math.min(waiting, 5)).entries()) {
@@ -124,19 +124,22 @@ describe('a released id', () => {
     },
   );
 
-  it.each(TELLING.slice(0, 2))('is not missed while a task begins to wait on a store %s', async (telling) => {
-    const { clock, start, holders } = await scene({ telling, held: 3 });
-    const waiter = start();
-    await clock.advance(0.7 * REQUEST);
-    // The listing is on its way back, and the watch has not begun.
-    await Promise.all([holders[1]?.lease?.release(), clock.advance(1_000)]);
-    expect(waiter.lease).toMatchObject({ id: 1, version: 2 });
-  });
+  it.each(REPORTING.slice(0, 2))(
+    'is not missed while a task begins to wait on a store %s',
+    async (reporting) => {
+      const { clock, start, holders } = await scene({ reporting, held: 3 });
+      const waiter = start();
+      await clock.advance(0.7 * REQUEST);
+      // The listing is on its way back, and the watch has not begun.
+      await Promise.all([holders[1]?.lease?.release(), clock.advance(1_000)]);
+      expect(waiter.lease).toMatchObject({ id: 1, version: 2 });
+    },
+  );
 
   it.each([1, 20, 100])(
     'is taken within a third of the duration, and a fifth of that, by one of %i if the store reports nothing',
     async (waiting) => {
-      const { clock, start, holders } = await scene({ telling: 'telling nothing', held: 20 });
+      const { clock, start, holders } = await scene({ reporting: 'reporting nothing', held: 20 });
       const waiters = Array.from({ length: waiting }, () => start());
       await clock.advance(6 * DURATION);
       for (const [index, holder] of holders.slice(0, 6).entries()) {
@@ -149,7 +152,7 @@ describe('a released id', () => {
   );
 
   it('is taken within two seconds by a task that has just begun to wait', async () => {
-    const { clock, start, holders } = await scene({ telling: 'telling nothing', held: 20 });
+    const { clock, start, holders } = await scene({ reporting: 'reporting nothing', held: 20 });
     const waiter = start();
     await clock.advance(2 * REQUEST);
     await Promise.all([holders[7]?.lease?.release(), clock.advance(2_000 - 3 * REQUEST)]);
@@ -158,10 +161,10 @@ describe('a released id', () => {
 });
 
 describe('a store that reports what changed', () => {
-  const telling = 'telling what changed';
+  const reporting = 'reporting what changed';
 
   it('lets each task read an evicted id once, and not again until it may be taken', async () => {
-    const { clock, bucket, start } = await scene({ telling, held: 10 });
+    const { clock, bucket, start } = await scene({ reporting, held: 10 });
     const waiters = Array.from({ length: 20 }, () => start());
     await clock.advance(4 * DURATION);
     const from = clock.monotonic();
@@ -176,7 +179,7 @@ describe('a store that reports what changed', () => {
   });
 
   it('is scanned five times a second at most in a burst of news', async () => {
-    const { clock, bucket, start } = await scene({ telling, held: 3 });
+    const { clock, bucket, start } = await scene({ reporting, held: 3 });
     const waiter = start();
     await clock.advance(4 * DURATION);
     const from = clock.monotonic();
@@ -192,7 +195,7 @@ describe('a store that reports what changed', () => {
     ['fails to watch, even at once', failsToWatch],
     ['wakes all the time without a reason', async (): Promise<void> => undefined],
   ] as const)('is polled if it %s', async (_, changed) => {
-    const { clock, start, holders } = await scene({ telling, held: 3, changed });
+    const { clock, start, holders } = await scene({ reporting, held: 3, changed });
     const waiter = start();
     await clock.advance(2 * DURATION);
     const from = clock.monotonic();
@@ -301,7 +304,7 @@ describe('the pause between two scans', () => {
 });
 
 it('tasks that begin to wait together do not continue together', async () => {
-  const { clock, start } = await scene({ telling: 'telling nothing', held: 4 });
+  const { clock, start } = await scene({ reporting: 'reporting nothing', held: 4 });
   const waiters: readonly Waiter[] = Array.from({ length: 20 }, () => start());
   await clock.advance(4 * DURATION);
   const from = clock.monotonic();

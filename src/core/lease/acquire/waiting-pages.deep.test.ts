@@ -16,7 +16,7 @@ import { AcquireTimeoutError } from '../../base/errors.js';
 afterEach(endScenes);
 
 describe('waiting on a store whose listing takes several requests', () => {
-  const telling = 'telling nothing';
+  const reporting = 'reporting nothing';
   // 200 leases and the settings.
   const [held, page] = [200, 170];
 
@@ -26,7 +26,7 @@ describe('waiting on a store whose listing takes several requests', () => {
   ])(
     'costs a request for each page in a duration, and about two more: pages of %i objects',
     async (size, pages) => {
-      const { clock, start, holders } = await scene({ telling, held, page: size });
+      const { clock, start, holders } = await scene({ reporting, held, page: size });
       const waiters = Array.from({ length: 30 }, () => start());
       await clock.advance(2 * DURATION);
       const from = clock.monotonic();
@@ -40,7 +40,7 @@ describe('waiting on a store whose listing takes several requests', () => {
   it.each([1, 50, 100])(
     'finds %i leases that expire at once, within the duration, the grace and two seconds',
     async (deaths) => {
-      const { clock, start, holders } = await scene({ telling, held, page });
+      const { clock, start, holders } = await scene({ reporting, held, page });
       const waiters = Array.from({ length: 100 }, () => start());
       await clock.advance(4 * DURATION);
       const dying = holders.slice(0, deaths);
@@ -54,7 +54,7 @@ describe('waiting on a store whose listing takes several requests', () => {
   );
 
   it('lets a lone waiting task find an expiry in time, too, on any page', async () => {
-    const { clock, start, holders } = await scene({ telling, held, page: 60 });
+    const { clock, start, holders } = await scene({ reporting, held, page: 60 });
     for (const index of [0, 77, 150, 199]) {
       const waiter = start();
       await clock.advance(4 * DURATION);
@@ -68,7 +68,7 @@ describe('waiting on a store whose listing takes several requests', () => {
   });
 
   it('shows a cluster that grows', async () => {
-    const { clock, bucket, start } = await scene({ telling, held, page });
+    const { clock, bucket, start } = await scene({ reporting, held, page });
     const waiters = Array.from({ length: 60 }, () => start());
     await clock.advance(4 * DURATION);
     for (let id = held; id < held + 60; id += 1) bucket.create(`${id}.json`, '', {});
@@ -84,7 +84,7 @@ describe('waiting on a store whose listing takes several requests', () => {
   });
 
   it('shows that the cluster has shrunk: no task takes a retired id', async () => {
-    const { clock, bucket, start, holders } = await scene({ telling, held, page: 80 });
+    const { clock, bucket, start, holders } = await scene({ reporting, held, page: 80 });
     const waiters = Array.from({ length: 100 }, () => start());
     await clock.advance(8 * DURATION);
     for (const holder of holders.filter(({ lease }) => Number(lease?.id) >= held / 2)) holder.isDead = true;
@@ -102,7 +102,7 @@ describe('waiting on a store whose listing takes several requests', () => {
   it.each([20, 500])(
     'scans everything before it reports that no id became free in time, with %i ms a request',
     async (requestMs) => {
-      const { clock, bucket, start } = await scene({ telling, held, page, requestMs });
+      const { clock, bucket, start } = await scene({ reporting, held, page, requestMs });
       for (let count = 0; count < 60; count += 1) start();
       await clock.advance(4 * DURATION);
       const late = Array.from({ length: 100 }, (_, count) =>

@@ -1,54 +1,53 @@
 import { StoreUnusableError } from '../../base/errors.js';
 import type { ListedObject } from '../../store/lease-store.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
-import { CAMUNDA_MARKER } from './camunda-codec.js';
-import { LeaseUnreadableError, nativeCodec } from './lease-codec.js';
+import { FOREIGN_FORMATS, type ForeignFormat, foreignFormatOf } from './foreign-format.js';
+import { parseObject } from './lease-codec.js';
 import { leaseKey, nodeIdOf } from './lease-state.js';
 
 /** Maximum number of lease objects that are read without a marker: a cluster has one format. */
 const SAMPLE = 8;
 
-/**
- * Describes the cluster of Camunda 8 in a listing, whose lease objects have the same names. Undefined if
- * there is none.
- */
-export function camundaCluster(objects: readonly ListedObject[]): string | undefined {
-  if (!objects.some(({ key }) => key === CAMUNDA_MARKER)) return undefined;
+/** Another program's cluster. */
+export interface ForeignCluster {
+  readonly format: ForeignFormat;
+  /** What shows it, as a sentence without its full stop. */
+  readonly found: string;
+}
+
+/** The foreign cluster whose marker is in a listing; undefined if there is none. */
+export function markedCluster(objects: readonly ListedObject[]): ForeignCluster | undefined {
+  const format = FOREIGN_FORMATS.find(({ marker }) => objects.some(({ key }) => key === marker));
+  if (format === undefined) return undefined;
   const count = nodeIdsIn(objects).length;
-  return `this is a Camunda cluster of ${count} node ${count === 1 ? 'id' : 'ids'} (it has the object ${CAMUNDA_MARKER})`;
+  return { format, found: marked(format, ` of ${count} node ${count === 1 ? 'id' : 'ids'}`) };
 }
 
-/** @throws {StoreUnusableError} when a listing shows that Camunda 8 keeps a cluster in the same objects */
-export function refuseCamunda({ store }: StoreSession, objects: readonly ListedObject[]): void {
-  const found = camundaCluster(objects);
-  if (found !== undefined) throw foreignError(store.url, found);
+/** @throws {StoreUnusableError} when a listing has the marker of a foreign cluster */
+export function refuseMarked({ store }: StoreSession, objects: readonly ListedObject[]): void {
+  const cluster = markedCluster(objects);
+  if (cluster !== undefined) throw foreignError(store.url, cluster.found);
 }
 
 /**
- * Says why a store without `cluster.json` contains a cluster of Camunda 8; undefined if it does not. If the
- * marker is missing, it reads a few lease objects, those with a body first, since a body shows more.
+ * The foreign cluster in a store without `cluster.json`; undefined if there is none. If the marker is missing,
+ * it reads a few lease objects, those with a body first, since a body shows more.
  *
  * @param objects the complete listing of the store
  * @throws {StoreError}
  */
-export async function findCamunda(
+export async function findForeign(
   session: StoreSession,
   objects: readonly ListedObject[],
   call: SessionCall = {},
-): Promise<string | undefined> {
-  const marked = camundaCluster(objects);
-  if (marked !== undefined) return marked;
-  for (const id of nodeIdsIn([...objects].sort((a, b) => Number(b.size > 0) - Number(a.size > 0))).slice(
-    0,
-    SAMPLE,
-  )) {
+): Promise<ForeignCluster | undefined> {
+  const cluster = markedCluster(objects);
+  if (cluster !== undefined) return cluster;
+  const bySize = [...objects].sort((a, b) => Number(b.size > 0) - Number(a.size > 0));
+  for (const id of nodeIdsIn(bySize).slice(0, SAMPLE)) {
     const object = await session.read(leaseKey(id), call);
-    try {
-      if (object !== undefined) nativeCodec.decode(object.body, object.metadata);
-    } catch (error) {
-      if (!(error instanceof LeaseUnreadableError)) throw error;
-      if (error.isForeign) return `${leaseKey(id)} ${error.problem}`;
-    }
+    const format = object && foreignFormatOf(object.metadata, fieldsOf(object.body));
+    if (format !== undefined) return { format, found: `${leaseKey(id)} is ${format.lease}` };
   }
   return undefined;
 }
@@ -66,13 +65,39 @@ export async function refuseForeign(
   objects: readonly ListedObject[],
   call: SessionCall = {},
 ): Promise<void> {
-  const found = await findCamunda(session, objects, call);
-  if (found !== undefined) throw foreignError(session.store.url, found);
+  const cluster = await findForeign(session, objects, call);
+  if (cluster !== undefined) throw foreignError(session.store.url, cluster.found);
+}
+
+/**
+ * The same for the folder above a store: by the markers, which need no listing, and by the first page of one.
+ * @throws {StoreUnusableError} @throws {StoreError}
+ */
+export async function refuseForeignFolder(
+  session: StoreSession,
+  url: string,
+  call: SessionCall,
+): Promise<void> {
+  for (const format of FOREIGN_FORMATS)
+    if ((await session.read(format.marker, call)) !== undefined) throw foreignError(url, marked(format));
+  const { objects } = await session.listPage(undefined, call);
+  await refuseForeign(session, objects, call);
 }
 
 /** @param found what was found, as a sentence without its full stop */
 export function foreignError(url: string, found: string): StoreUnusableError {
   return new StoreUnusableError(`${url}: ${found}: nodelease leaves it as it is; choose another bucket`);
+}
+
+const marked = ({ cluster, marker }: ForeignFormat, size = '') =>
+  `this is ${cluster}${size} (it has the object ${marker})`;
+
+function fieldsOf(body: string): Record<string, unknown> {
+  try {
+    return parseObject(body);
+  } catch {
+    return {};
+  }
 }
 
 function nodeIdsIn(objects: readonly ListedObject[]): number[] {

@@ -1,4 +1,5 @@
 import { NodeLeaseError } from '../../base/errors.js';
+import { foreignFormatOf } from './foreign-format.js';
 import {
   DURATION_MS,
   END_OF_TIME,
@@ -15,7 +16,7 @@ export interface EncodedLease {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** Turns lease states into objects and back. Other formats of the same protocol implement it, too. */
+/** Turns lease states into objects and back. */
 export interface LeaseCodec {
   /** The object of a lease in this state. */
   encode(state: LeaseState): EncodedLease;
@@ -47,8 +48,6 @@ export class LeaseUnreadableError extends NodeLeaseError {
 /** Of the texts that are taken for a history, in characters. */
 const MOST_HISTORY = 1_000;
 
-const camundas = () => new LeaseUnreadableError('is a lease of Camunda 8', undefined, true);
-
 /**
  * The native format (docs/design/protocol.md, "Lease objects"): JSON, required fields first, then optional
  * ones. The metadata repeats the facts, so that a HEAD shows them. Unknown fields are ignored.
@@ -70,11 +69,10 @@ export const nativeCodec: LeaseCodec = {
   },
 
   decode(body, metadata) {
-    // Camunda 8.9 says in the metadata whether a task may take the id.
-    if (metadata.acquirable !== undefined) throw camundas();
+    refuseForeign(metadata);
     if (body === '') return decodeEmpty(metadata);
     const fields = parseObject(body);
-    if (fields.nodeInstance !== undefined) throw camundas();
+    refuseForeign(metadata, fields);
     const isTombstone = fields.taskId === undefined || fields.taskId === null;
     const isRetired = isTombstone && fields.retired === true;
     const version = readInteger(fields, 'version', isRetired ? 0 : 1);
@@ -112,6 +110,12 @@ export const nativeCodec: LeaseCodec = {
     };
   },
 };
+
+/** @throws {LeaseUnreadableError} when another program wrote the object */
+function refuseForeign(...object: Parameters<typeof foreignFormatOf>): void {
+  const format = foreignFormatOf(...object);
+  if (format) throw new LeaseUnreadableError(`is ${format.lease}`, undefined, true);
+}
 
 /** The mark of the last holder's sticky key. */
 export function readSticky({ sticky }: Readonly<Record<string, string>>): string | undefined {

@@ -27,8 +27,8 @@ export interface HeldLease {
   /** When the tenure began, in store time, milliseconds since the Unix epoch. */
   readonly acquiredAt: number;
   /**
-   * Bits of a node id in the unique ids that this tenure makes from now on, 8 … 16; 0 for a holder of Camunda.
-   * `scale` waits for it.
+   * Bits of a node id in the unique ids that this tenure makes from now on, 8 … 16; 0 for a holder in a foreign
+   * format. `scale` waits for it.
    */
   readonly idWidth: number;
   /** The last timestamp, in store time, of this node id's unique ids with fewer bits. */
@@ -78,7 +78,7 @@ export interface ReleasedLease {
  */
 export interface RetiredLease extends Omit<ReleasedLease, 'kind'> {
   readonly kind: 'retired';
-  /** The cluster's generation in which it was retired; infinity for Camunda's. */
+  /** The cluster's generation in which it was retired; infinity in a foreign format. */
   readonly generation: number;
 }
 
@@ -89,7 +89,7 @@ export type LeaseState = { readonly kind: 'vacant' } | HeldLease | ReleasedLease
  * The state of a node id. `held`: not expired. `expired`: its holder no longer renews; may be taken. `evicted`:
  * released by force or repaired; not available while the old holder may still trust its lease. `vacant`: never
  * held; until bootstrap is complete, also an id without an object. `absent`: no object; damage, except in a
- * cluster of Camunda. `unreadable`: damage.
+ * foreign format. `unreadable`: damage.
  */
 export type NodeIdState = LeaseState['kind'] | 'expired' | 'evicted' | 'absent' | 'unreadable';
 

@@ -6,7 +6,7 @@ import type { Interval } from '../../store/lease-store.js';
 import { createVacant, listAbsentIds } from '../acquire/bootstrap.js';
 import { type EnsureClusterOptions, ensureCluster } from '../acquire/ensure-cluster.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
-import { refuseCamunda } from '../model/foreign-cluster.js';
+import { refuseMarked } from '../model/foreign-cluster.js';
 import type { LeaseListener } from '../model/lease.js';
 import { LeaseUnreadableError, MOST_COUNT, nativeCodec } from '../model/lease-codec.js';
 import {
@@ -145,7 +145,7 @@ export interface RepairOptions {
 export async function repairCluster(options: RepairOptions): Promise<readonly Repair[]> {
   const { session, clock, aboveVersion, onWait } = checked(options, { aboveVersion: maybe(whole(0)) });
   checkArguments({ session, clock });
-  refuseCamunda(session, (await session.list()).objects);
+  refuseMarked(session, (await session.list()).objects);
   const cluster = await readCluster(session);
   if (cluster === undefined)
     throw new StoreUnusableError(

@@ -2,7 +2,6 @@ import { checkArguments } from '../../base/arguments.js';
 import { concurrently, REQUESTS_AT_ONCE } from '../../base/concurrently.js';
 import { explain } from '../../base/errors.js';
 import type { Interval, StoredObject } from '../../store/lease-store.js';
-import type { CamundaNode } from '../model/camunda-codec.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import type { NodeIdState } from '../model/lease-state.js';
@@ -47,8 +46,6 @@ export interface NodeStatus {
   /** The tenures before. */
   readonly history?: TenureHistory | undefined;
   readonly problem: string | undefined;
-  /** Only of a lease object of Camunda 8 that can be read. */
-  readonly camunda?: CamundaNode | undefined;
 }
 
 /** A cluster and all of its node ids, in ascending order. */
@@ -84,10 +81,7 @@ export async function inspectNode(
   knowledge?: SharedKnowledge,
 ): Promise<NodeStatus> {
   const object = await session.read(leaseKey(id));
-  const reading = readingOf(object, knowledge);
-  const judged =
-    reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
-  return nodeStatus(id, judged, object?.age, cluster);
+  return nodeStatus(id, readingOf(object, knowledge), object?.age, cluster);
 }
 
 /**
@@ -144,7 +138,6 @@ export function readingOf(
 /**
  * The status of a node id from an earlier reading and the current age of its lease object.
  *
- * @param reading of an id that the cluster has, as `revived` judges it
  * @param age undefined without an object
  * @param cluster `bootstrapped`: whether there must be one
  */
@@ -152,7 +145,7 @@ export function nodeStatus(
   id: number,
   reading: LeaseReading,
   age: Interval | undefined,
-  { graceMs, bootstrapped }: Pick<ClusterConfig, 'graceMs' | 'bootstrapped'>,
+  { graceMs, bootstrapped, generation }: Pick<ClusterConfig, 'graceMs' | 'bootstrapped' | 'generation'>,
 ): NodeStatus {
   const nothing = {
     taskId: undefined,
@@ -166,7 +159,7 @@ export function nodeStatus(
   if (reading.kind === 'absent' || age === undefined)
     return { ...none, state: bootstrapped ? 'absent' : 'vacant' };
   if (reading.kind === 'unreadable') return { ...none, state: 'unreadable', age, problem: reading.problem };
-  const { lease } = reading;
+  const lease = revived(reading.lease, generation);
   const facts = {
     ...none,
     age,

@@ -5,7 +5,7 @@ import type { Retry } from '../../base/retry.js';
 import { type ListedObject, StoreError } from '../../store/lease-store.js';
 import { createVacant } from '../acquire/bootstrap.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../model/cluster-config.js';
-import { refuseCamunda } from '../model/foreign-cluster.js';
+import { refuseMarked } from '../model/foreign-cluster.js';
 import { nodeIdOf } from '../model/lease-state.js';
 import { changeCluster, readCluster, type StoredCluster } from '../session/cluster-store.js';
 import { whileStoreIsAway } from '../session/store-retry.js';
@@ -163,7 +163,7 @@ export class ScaleSteps {
   async list(): Promise<ClusterListing> {
     const { session } = this.options;
     const { objects } = await this.#retry((call) => session.list(call));
-    refuseCamunda(session, objects);
+    refuseMarked(session, objects);
     const rows = new Map<number, ListedObject>();
     let clusterEtag: string | undefined;
     for (const row of objects) {

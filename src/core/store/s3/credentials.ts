@@ -93,7 +93,7 @@ export function isWithoutCredentials(error: unknown): boolean {
 export const CREDENTIAL_SOURCES =
   'give the task a role, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
 
-/** What the chain asks, by the environment, for messages: the SDK does not tell. */
+/** What the chain asks, by the environment, for messages: the SDK does not say. */
 export function credentialSource(env: NodeJS.ProcessEnv = process.env): string {
   if (env.AWS_PROFILE) return `profile ${env.AWS_PROFILE}`;
   if (env.AWS_WEB_IDENTITY_TOKEN_FILE) return 'AWS STS, with the AWS_WEB_IDENTITY_TOKEN_FILE';

@@ -99,7 +99,7 @@ describe('a bucket of Camunda 8', () => {
       knownNodes: { 0: 4, 1: 7 },
       camunda: { acquirable: true, warning: null },
     });
-    // It expires by the clock of the store, which tells whole seconds, after the command was asked.
+    // It expires by the clock of the store, which reports whole seconds, after the command was asked.
     const readAt = (json.nodes[1]?.timestamp ?? 0) - (json.nodes[1]?.expiresInMs ?? 0);
     expect(readAt).toBeGreaterThan(asked - 5_000);
     expect(readAt).toBeLessThan(Date.now() + 5_000);

@@ -107,7 +107,7 @@ describe('the bundled command', () => {
     expect(parts.some((part) => part.startsWith('src/core/store/file/'))).toBe(true);
   });
 
-  it('loads with HTTP the metrics of the process, and leaves what answers to a thread of its own', async () => {
+  it('loads with HTTP the metrics of the process, and leaves the answers to a separate thread', async () => {
     const parts = await partsOf(
       await loadedFiles(['run', '--store', `file:${folder}/leases`, '--http', '127.0.0.1:0', '--', 'true']),
     );
@@ -115,7 +115,7 @@ describe('the bundled command', () => {
     expect(parts.filter((part) => /\/hono$|node-server|zookeeper-client/.test(part))).toEqual([]);
   });
 
-  it('has every file that it names beside itself, threads included', async () => {
+  it('has every file that it names next to itself, threads included', async () => {
     const names = await readdir(bundle);
     const named = await Promise.all(
       names

@@ -49,7 +49,7 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
     return { code, answer: run.stdout(), complaints: run.stderr() };
   }
 
-  it('init makes a cluster once, and restores a damaged lease object above the version it is told', async () => {
+  it('init makes a cluster once, and restores a damaged lease object above the given version', async () => {
     const made = await answerOf('init', ['--nodes', '3', ...SHORT]);
     expect(made).toMatchObject({ code: 0, complaints: '' });
     expect(made.answer).toMatch(
@@ -70,7 +70,7 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
     expect((await statusOf(store)).nodes.map(({ version }) => version)).toEqual([0, 7, 0]);
   });
 
-  it('status shows who holds what, and doctor finds nothing wrong beside a running task, and leaves nothing behind', async () => {
+  it('status shows who holds what, and doctor finds nothing wrong next to a running task, and leaves nothing behind', async () => {
     const task = startTask(store, ['--nodes', '2', ...LONG, '--task-id', 'holder']);
     await task.waitForOutput(/all lease objects of the cluster exist/, STARTED_MS);
     const { cluster, nodes } = await statusOf(store);

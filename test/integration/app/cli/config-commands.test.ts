@@ -165,7 +165,7 @@ describe('nodelease config', () => {
     });
   });
 
-  it('tells of changes, and shows which node runs which revision', async () => {
+  it('reports changes, and shows which node runs which revision', async () => {
     await config('set --app shop a=1');
     const watch = start('watch --app shop --node 3');
     await watch.waitForOutput(/shop at revision 1, application at revision 0: watching/);

@@ -39,7 +39,7 @@ function seenBy({ tree }: EventClient) {
 }
 
 // In one, since each change takes a second or two to be seen.
-it('the console is told of locks as they change hands, of shared data, and of the revision that each node runs, overrides too; and that locks and data cannot be read', async () => {
+it('the console learns of locks as they change hands, of shared data, and of the revision that each node runs, overrides too; and that locks and data cannot be read', async () => {
   const client = await scene.open();
   const connect = `${inject('zookeeper').connect}${scene.chroot}`;
   const shared = sharedData(client, { clock, random });

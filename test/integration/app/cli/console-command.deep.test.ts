@@ -75,7 +75,7 @@ describe.each(['file', 's3'] as const)('nodelease console of a %s store', (kind)
     expect(page.events.at(-1)).toMatchObject({ taskId: 'heir', previousTaskId: 'first', version: 2 });
     await expect.poll(() => page.node(0), SEEN).toMatchObject({ state: 'held', taskId: 'heir', version: 2 });
     expect(page.store).toMatchObject({ state: 'ok', problem: null });
-    // Both on one machine, as far as a server that tells whole seconds can know.
+    // Both on one machine, as far as a server that reports whole seconds can know.
     const [min = Number.NaN, max = Number.NaN] = page.store?.clockOffsetMs ?? [];
     expect([min <= 500, max >= -500, max - min < 5_000]).toEqual([true, true, true]);
     expect(page.hellos).toBe(1);
@@ -90,7 +90,7 @@ describe.each(['file', 's3'] as const)('nodelease console of a %s store', (kind)
     });
     expect(facts(report)).toEqual(facts(reported));
 
-    // A client that comes later, or comes back, is told everything.
+    // A client that comes later, or comes back, gets everything.
     const again = await follow(url);
     await expect.poll(() => again.hellos, SEEN).toBe(1);
     expect(again.epoch).toBe(page.epoch);
@@ -138,7 +138,7 @@ describe('nodelease console', () => {
     expect(await console.exit).toEqual({ code: 0, signal: null });
   });
 
-  it('shows the discovery tree beside the leases, and how far they agree', async () => {
+  it('shows the discovery tree next to the leases, and how far they agree', async () => {
     const connect = `${inject('zookeeper').connect}${uniqueChroot('console')}`;
     const tree = client(connect);
     const store = await fleetStore('file', inject('s3'));

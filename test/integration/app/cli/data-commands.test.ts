@@ -189,7 +189,7 @@ describe('nodelease data', () => {
 });
 
 describe('nodelease data watch', () => {
-  it('tells what there is and each change, by name', async () => {
+  it('shows what there is and each change, by name', async () => {
     await data('set', 'limit', '1', '--type', 'Integer');
     const watch = start('watch');
     await watch.waitForOutput(
@@ -213,7 +213,7 @@ describe('nodelease data watch', () => {
     expect((await watch.exit).code).toBe(0);
   });
 
-  it('tells one datum alone, as JSON', async () => {
+  it('shows a single datum, as JSON', async () => {
     const watch = start('watch', 'mine', '--json');
     await watch.waitForOutput(/"change":"watching"/);
     await data('set', 'other', '1');
@@ -236,7 +236,7 @@ describe('nodelease data watch', () => {
     ]);
   });
 
-  it('tells after a lost connection what has changed meanwhile', async () => {
+  it('shows after a lost connection what has changed meanwhile', async () => {
     await data('set', 'limit', '1');
     const { proxy, through } = await throughProxy(inject('zookeeper').connect);
     try {

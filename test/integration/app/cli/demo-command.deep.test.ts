@@ -94,7 +94,7 @@ describe('nodelease demo', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('shows in a browser that somebody kills a task, and who takes over', async () => {
+  it('shows in a browser that a task is killed, and which task takes over', async () => {
     const running = demo('--http', '127.0.0.1:0');
     const [, url = ''] = await running.waitForOutput(/^Console: (http:\/\/127\.0\.0\.1:\d+) /m);
     const page = await EventClient.open(url);
@@ -114,7 +114,7 @@ describe('nodelease demo', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('has its console at another port where the usual one is taken, and none of it where one was asked for', async () => {
+  it('has its console at another port where the usual one is taken, and refuses a taken port that was asked for', async () => {
     const taken = createServer().listen(0, '127.0.0.1');
     const usual = createServer().listen(7_070, '127.0.0.1');
     // Somebody else may have it: it is taken then, too.

@@ -21,7 +21,7 @@ afterEach(async () => {
 
 describe('nodelease doctor', () => {
   // 200 races of eight writers: a loaded machine takes its time.
-  it('finds a sound store sound beside a running task, does not disturb it, and leaves nothing behind, on S3 and in a folder', {
+  it('finds a sound store sound next to a running task, does not disturb it, and leaves nothing behind, on S3 and in a folder', {
     timeout: 300_000,
   }, async () => {
     await Promise.all(
@@ -108,7 +108,7 @@ describe('nodelease doctor on an S3 server', () => {
     },
   );
 
-  it('that refuses etags in quotes, and takes them without, is told so', async () => {
+  it('that refuses etags in quotes, and takes them without, is reported as such', async () => {
     const { code, answer } = await diagnosed({ unquotedEtags: true });
     expect(code).toBe(69);
     expect(answer).toMatch(

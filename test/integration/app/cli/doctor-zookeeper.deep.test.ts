@@ -126,7 +126,7 @@ describe('nodelease doctor with --zookeeper', () => {
     expect(answer).toMatch(/\nNo faults, 1 warning\.\n$/);
   });
 
-  it('has a text of its own for each way in which a server cannot be reached, and ends with 69', async () => {
+  it('has a separate text for each way in which a server cannot be reached, and ends with 69', async () => {
     const silent = createServer(() => undefined).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     const mute = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
@@ -158,7 +158,7 @@ describe('nodelease doctor with --zookeeper', () => {
     silent.close();
   });
 
-  it('examines the store all the same, whose faults stand beside those of ZooKeeper', async () => {
+  it('examines the store all the same, and lists its faults next to those of ZooKeeper', async () => {
     const command = runCli(
       [
         'doctor',

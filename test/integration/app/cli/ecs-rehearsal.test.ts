@@ -16,7 +16,7 @@ import {
 } from './ecs-support.js';
 import { newFolder, outside, removeFolders } from './run-support.js';
 
-/** What ECS waits between SIGTERM and SIGKILL unless it is told otherwise. */
+/** What ECS waits between SIGTERM and SIGKILL by default. */
 const STOP_TIMEOUT_MS = 30_000;
 /** Where a loss is to be found by the next renewal, after two seconds. */
 const RENEWING = ['--duration', '6s'];
@@ -28,7 +28,7 @@ afterEach(async () => {
   removeFolders();
 });
 
-/** Another task, which holds the only node id until it is told to end. */
+/** Another task, which holds the only node id until it is asked to end. */
 async function holder(store: FleetStore, ...options: string[]): Promise<TestProcess> {
   const run = runCli(
     ['run', ...store.options, ...SETTINGS, ...options, '--', 'sh', '-c', 'echo held; exec sleep 300'],
@@ -101,7 +101,7 @@ describe('a sidecar on ECS', () => {
   const serve = (store: FleetStore, file: string, ...options: string[]) =>
     container(store, ['serve', '--wait-file', file, ...options]);
 
-  it('tells the other containers of the node id, and ends with 76 at once when it is lost, so that the task goes down', async () => {
+  it('reports the node id to the other containers, and ends with 76 at once when it is lost, so that the task goes down', async () => {
     const store = await newStore('file');
     const file = join(newFolder(), 'ready.json');
     const sidecar = await serve(store, file, ...RENEWING);

@@ -18,7 +18,7 @@ export const SETTINGS = ['--nodes', '1', '--duration', '60s', '--grace', '500ms'
 
 const servers = new Set<Server>();
 
-/** A container of an ECS task: nodelease is its process 1, and the agent tells it of the task. */
+/** A container of an ECS task: nodelease is its process 1, and the agent describes the task to it. */
 export async function container(store: FleetStore, args: readonly string[]): Promise<TestProcess> {
   const env = { ...store.env, ECS_CONTAINER_METADATA_URI_V4: await ecsMetadata(TASK) };
   return asProcess1(
@@ -27,7 +27,7 @@ export async function container(store: FleetStore, args: readonly string[]): Pro
   );
 }
 
-/** What the agent of ECS tells a container of its task. Ended by {@link stopMetadata}. */
+/** The agent of ECS that describes its task to a container. Ended by {@link stopMetadata}. */
 async function ecsMetadata(taskId: string): Promise<string> {
   const server = createServer((request, response) => {
     response.statusCode = request.url === '/v4/0123/task' ? 200 : 404;
@@ -99,9 +99,9 @@ export async function waitFileAt(path: string): Promise<Record<string, unknown>>
   return JSON.parse(text) as Record<string, unknown>;
 }
 
-/** The states that an instance tells at a path, each as `<status> <state>`. */
+/** The states that an instance reports at a path, each as `<status> <state>`. */
 export interface FollowedStates {
-  /** Resolves when it has told this one: a state that stays until the test goes on. */
+  /** Resolves when it has reported this one: a state that stays until the test goes on. */
   saw(state: string): Promise<void>;
   /** Resolves to all of them when it answers no more. */
   readonly all: Promise<string[]>;

@@ -6,7 +6,7 @@ import { runCli } from '../../../support/processes.js';
 import type { S3Access } from '../../../support/servers/minio.js';
 import { newFolder } from './run-support.js';
 
-/** A bucket of leases, as the examples are told of it by their environment. */
+/** A bucket of leases, as the environment of the examples names it. */
 export interface ExampleStore {
   readonly env: Readonly<Record<string, string>>;
   /** What `nodelease status` says of a node id. */

@@ -97,7 +97,7 @@ describe('the Express service', () => {
     database = (await process_.waitForOutput(/http:\S+/, 30_000))[0];
   });
 
-  it('takes orders under an id of its own, gives them unique ids, and leaves a released lease at SIGTERM', async () => {
+  it('takes orders under its own id, gives them unique ids, and leaves a released lease at SIGTERM', async () => {
     const [one, two] = [start(), start()];
     const nodes = [await nodeOf(one), await nodeOf(two)];
     expect(new Set(nodes.map(({ id }) => id)).size).toBe(2);
@@ -188,7 +188,7 @@ describe('the Express service', () => {
     }
   });
 
-  it('answers health checks while it waits for a node id, and ends with 0 when it is told to', async () => {
+  it('answers health checks while it waits for a node id, and ends with 0 when it is asked to', async () => {
     const env = { ...store.env, AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:9' };
     const waiting = runProcess(process.execPath, ['server.js'], {
       cwd: exampleFolder('express-service', ['nodelease', 'express']),
@@ -252,7 +252,7 @@ describe('the worker', () => {
     expect(letters(sent).map((letter) => letter.version)).toEqual(Array(10).fill(version + 1));
   });
 
-  it('ends with 0 when it is told to while it waits for a shard', async () => {
+  it('ends with 0 when it is asked to while it waits for a shard', async () => {
     const [queue, sent] = [join(newFolder(), 'queue'), join(newFolder(), 'sent')];
     const holder = start(queue, sent, 1);
     await nodeOf(holder, 'shard');
@@ -295,7 +295,7 @@ describe.each([
     });
   const ask = async (example: TestProcess) => getJson(`http://127.0.0.1:${await portOf(example)}/`);
 
-  it('answers under an id of its own, and leaves a released lease at SIGTERM', async () => {
+  it('answers under its own id, and leaves a released lease at SIGTERM', async () => {
     const [one, two] = [start(), start()];
     const nodes = [await nodeOf(one), await nodeOf(two)];
     expect(new Set(nodes.map(({ id }) => id)).size).toBe(2);
@@ -359,7 +359,7 @@ describe("the broker's environment", () => {
       { cwd: exampleFolder('zeebe-broker'), env: store.env },
     );
 
-  it('has a node id of its own for each of three brokers, and that of a killed one for its successor', async () => {
+  it('has a separate node id for each of three brokers, and passes that of a killed one to its successor', async () => {
     const brokers = [start(), start(), start()];
     const ids = await Promise.all(
       brokers.map(async (broker) => {
@@ -394,7 +394,7 @@ describe("the broker's environment", () => {
   });
 });
 
-describe('the application beside the sidecar', () => {
+describe('the application next to the sidecar', () => {
   const sidecar = () =>
     runProcess(process.execPath, [cliFile, 'serve', '--http', '127.0.0.1:0', ...LEASE], { env: store.env });
   const urlOf = async (process_: TestProcess) =>

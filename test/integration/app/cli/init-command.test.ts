@@ -39,7 +39,7 @@ describe('nodelease init on S3', () => {
     await task.exit;
   });
 
-  it('names a lease object that is not JSON, and restores it only when it is told a version, and no task writes it', async () => {
+  it('names a lease object that is not JSON, and restores it only when it is given a version, and no task writes it', async () => {
     const store = await newStore('s3');
     await init(store, '--nodes', '2', '--duration', '1s', '--grace', '500ms');
     await store.spoil('1.json', 'no lease');
@@ -64,7 +64,7 @@ describe('nodelease init on S3', () => {
   });
 });
 
-describe('nodelease on a folder in which something else stands in place of leases', () => {
+describe('nodelease on a folder that contains something else in place of leases', () => {
   it('names them, uses the other ids, does not hang, and restores them above their versions', async () => {
     const store = await newStore('file');
     const folder = store.options[1]?.replace('file:', '') ?? '';

@@ -31,7 +31,7 @@ const wait = (contender: { acquire(): Promise<unknown> }) => void contender.acqu
 const ls = (...args: string[]) => runInProcess(['discovery', 'ls', '--zookeeper', connect, ...args]);
 
 describe('nodelease discovery ls --locks', () => {
-  it('shows holders and waiting tasks of every kind of lock, those of a semaphore told apart', async () => {
+  it('shows holders and waiting tasks of every kind of lock, and distinguishes those of a semaphore', async () => {
     const held = await lock(client, '/app/a', { data: 'one' }).acquire();
     wait(lock(client, '/app/a', { data: 'two' }));
     await standing('/app/a', 2);
@@ -109,7 +109,7 @@ describe('nodelease discovery ls --locks', () => {
 });
 
 describe('the console with --console-locks', () => {
-  it('wants paths, and ZooKeeper beside them', async () => {
+  it('wants paths, and ZooKeeper with them', async () => {
     const run = (...args: string[]) => runInProcess(['console', '--store', `file:${newFolder()}`, ...args]);
     expect(await run('--zookeeper', connect, '--console-locks', 'locks')).toMatchObject({
       code: 64,

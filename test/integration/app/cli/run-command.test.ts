@@ -198,7 +198,7 @@ describe('nodelease run', () => {
     await untilDead(helpers);
   });
 
-  it('hands none of its other open files down to the command, and keeps a lock on one of them until the work has ended', async () => {
+  it('hands no other open file down to the command, and keeps a lock on one of them until the work has ended', async () => {
     const folder = newFolder();
     const lock = join(folder, 'lock');
     // A daemon that the command starts outlives it.

@@ -38,7 +38,7 @@ describe('the guard', () => {
     });
   });
 
-  it('lets the group live when it is told that the work has ended, and ends itself with all that could end the group', async () => {
+  it('lets the group live when it learns that the work has ended, and ends itself with all that could end the group', async () => {
     const { id } = victim();
     let guards: number[] = [];
     await guarding(async (guard, pid) => {
@@ -65,7 +65,7 @@ describe('the guard', () => {
     });
   });
 
-  it('says so when it is ended by somebody else', async () => {
+  it('says so when it is ended by another process', async () => {
     await guarding(async (guard, pid) => {
       process.kill(pid, 'SIGKILL');
       expect(await guard.failed).toBe('it was ended by SIGKILL');

@@ -20,7 +20,7 @@ afterEach(async () => {
   removeFolders();
 });
 
-/** A run that answers over HTTP, with a command that goes on until it is told to end. */
+/** A run that answers over HTTP, with a command that goes on until it is asked to end. */
 function run(
   options: readonly string[],
   script = 'echo begun; exec sleep 300',
@@ -104,7 +104,7 @@ describe('a run with HTTP', () => {
     expect(task.stderr()).toContain('lease released');
   });
 
-  it('tells of itself and of its cluster', async () => {
+  it('reports on itself and on its cluster', async () => {
     const { url } = await held(['--task-id', 'me']);
     expect(await (await fetch(`${url}/lease`)).json()).toMatchObject({
       state: 'held',
@@ -121,7 +121,7 @@ describe('a run with HTTP', () => {
     expect(await metrics.text()).toMatch(/^nodelease_[a-z_]+.* \d/m);
   });
 
-  it('tells nothing but its health to a client that does not send the token', async () => {
+  it('reports nothing but its health to a client that does not send the token', async () => {
     const { task, url } = await held(['--bearer-token-file', written(`${TOKEN}\n`), '--http', '0.0.0.0:0']);
     const local = url.replace('0.0.0.0', '127.0.0.1');
     const statuses = (headers: Record<string, string>) =>
@@ -136,14 +136,14 @@ describe('a run with HTTP', () => {
     expect(task.stderr()).not.toContain(TOKEN);
   });
 
-  it('warns where anybody may ask', async () => {
+  it('warns where any client may ask', async () => {
     const { task } = await held(['--http', '0.0.0.0:0']);
     await task.waitForOutput(
       /any client that reaches http:\/\/0\.0\.0\.0:\d+ can see all leases and metrics/,
     );
   });
 
-  it('tells its command by which URL it is reached, also where it listens everywhere', async () => {
+  it('passes to its command the URL by which it is reached, also where it listens everywhere', async () => {
     const script = 'echo "$NODELEASE_URL $A"; node dist/cli/nodelease.js health';
     const task = run(
       ['--http', '0.0.0.0:0', '--env', 'A=node-{id}-v{version}@{url}', '--env', 'NODE_ENV=x'],
@@ -155,7 +155,7 @@ describe('a run with HTTP', () => {
     );
   });
 
-  it('keeps its address to itself: a run within it listens nowhere unless it is told to, and has no URL', async () => {
+  it('keeps its address to itself: a run within it listens nowhere unless configured to, and has no URL', async () => {
     const inner = `node dist/cli/nodelease.js run --store file:${store} -- sh -c 'echo "[$NODELEASE_HTTP] [$NODELEASE_URL]"'`;
     const env = { NODELEASE_HTTP: '127.0.0.1:0' };
     const task = runCli(
@@ -166,7 +166,7 @@ describe('a run with HTTP', () => {
     expect(task.stdout()).toBe('[]\n[] []\n');
   });
 
-  it('tells of a fixed node id, which is leased nowhere', async () => {
+  it('reports a fixed node id, which is leased nowhere', async () => {
     const task = runCli([
       'run',
       '--node-id',
@@ -188,7 +188,7 @@ describe('a run with HTTP', () => {
     expect((await fetch(`${url}/api/leases`)).status).toBe(404);
   });
 
-  it('tells of a node id from ZooKeeper alone', async () => {
+  it('reports a node id that comes only from ZooKeeper', async () => {
     const zookeeper = [
       '--provider',
       'zookeeper',
@@ -220,16 +220,16 @@ describe('a run with HTTP', () => {
     expect((await task.exit).code, task.stderr()).toBe(143);
   });
 
-  it('stays ready where its command is only asked to tell of itself, as a JVM is by SIGQUIT', async () => {
-    const task = run([], "trap 'echo told' QUIT; echo begun; while :; do sleep 0.05; done");
+  it('stays ready where its command is only asked to report on itself, as a JVM is by SIGQUIT', async () => {
+    const task = run([], "trap 'echo dumped' QUIT; echo begun; while :; do sleep 0.05; done");
     const url = await urlOf(task);
     await task.waitForOutput(/begun/);
     task.kill('SIGQUIT');
-    await task.waitForOutput(/told/);
+    await task.waitForOutput(/dumped/);
     expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({ status: 'ok', state: 'held' });
   });
 
-  it('logs as it is told to, whatever standard error is', async () => {
+  it('logs as it is configured to, whatever standard error is', async () => {
     const pretty = run(['--log-format', 'pretty'], 'true');
     const json = run([], 'true', { env: { NODELEASE_LOG_FORMAT: 'json' } });
     await Promise.all([pretty.exit, json.exit]);

@@ -36,10 +36,9 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * Resolves, with the milliseconds it took, when none of the processes is at work any more.
+ * Resolves, with the milliseconds it took, when no process of the list is at work any more.
  *
- * @throws Error when some still are after `ms` milliseconds, by when a loaded machine has got there as well
- * unless told otherwise
+ * @throws Error when some still are after `ms` milliseconds; the default is enough for a loaded machine
  */
 export async function untilDead(pids: readonly number[], ms = 30_000): Promise<number> {
   const begun = performance.now();
@@ -52,7 +51,7 @@ export async function untilDead(pids: readonly number[], ms = 30_000): Promise<n
   }
 }
 
-/** The processes whose parent is `pid`; none of one that is no more. */
+/** The processes whose parent is `pid`; an empty list for a process that no longer exists. */
 export function childrenOf(pid: number): number[] {
   return readChildren(pid)
     .split(' ')
@@ -85,7 +84,7 @@ export function asProcess1(command: readonly string[], options: ProcessOptions =
 
 /**
  * The number by which the world outside knows process 1.
- * @throws Error where there is none: 0 would be this process and all beside it
+ * @throws Error where there is none: 0 would be this process and all others of its group
  */
 export function outside(run: TestProcess): number {
   const [first] = childrenOf(run.pid);

@@ -77,7 +77,7 @@ describe('nodelease scale', () => {
         [1, 1],
         [2, 1],
       ]);
-      // None of them made ids, and says so: no task has to wait for what they might have made.
+      // No task has made ids, and each says so: no task has to wait for what they might have made.
       expect((await settings(store)).idFloor).toBeUndefined();
       // Tasks that waited may have left their markers.
       expect((await store.keys()).filter((key) => !key.startsWith('waiting-'))).toHaveLength(301);
@@ -172,7 +172,7 @@ describe('nodelease scale', () => {
       code: 69,
       complaints: expect.stringMatching(/\nnodelease: .*[2-5]\.json: access denied .*\n$/),
     });
-    // Told already: no task takes one of the others any more.
+    // The size is already published: no task takes one of the others any more.
     expect(await settings(store)).toMatchObject({ size: 2 });
     vi.unstubAllEnvs();
     expect(await scale(store, '2')).toMatchObject({

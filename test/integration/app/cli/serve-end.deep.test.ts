@@ -13,7 +13,7 @@ afterEach(async () => {
   await removeStores();
 });
 
-describe('a sidecar that is told to end', () => {
+describe('a sidecar that is asked to end', () => {
   it('says 76 where its deadline passes before it has ended: that must not pass for an end in order', async () => {
     const store = await newStore('file');
     const { proxy: zookeeper, options } = await announced();

@@ -34,7 +34,7 @@ describe('a sidecar whose lease is lost', () => {
   });
 });
 
-describe('a sidecar that is told to end', () => {
+describe('a sidecar that is asked to end', () => {
   it('takes no work and says that its lease goes from the first moment on, however slowly it is taken out of ZooKeeper', async () => {
     const store = await newStore('file');
     const { proxy: zookeeper, options } = await announced();

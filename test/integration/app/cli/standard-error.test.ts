@@ -12,10 +12,10 @@ afterAll(async () => {
 });
 
 const DURATION = ['--duration', '9s', '--grace', '1s'];
-/** A command that has to be told to end, and then says which code it wants. */
+/** A command that has to be asked to end, and then ends with a code of its own. */
 const WORK = ['--', 'sh', '-c', 'trap "exit 7" TERM; : >working; while :; do sleep 0.1; done'];
 
-/** A pipe that is full, and that nobody reads. */
+/** A pipe that is full, and without a reader. */
 function fullPipe(folder: string) {
   const path = join(folder, 'pipe');
   execFileSync('mkfifo', [path]);

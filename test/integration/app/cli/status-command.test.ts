@@ -56,7 +56,7 @@ describe('nodelease status', () => {
 
   it('of many node ids loses nothing in a pipe whose reader is slow', async () => {
     const store = await newStore('file');
-    // All of them are absent: of each there is a line to tell.
+    // All of them are absent: there is a line for each.
     await store.spoil('cluster.json', encodeCluster({ ...newCluster({ nodes: 2_000 }), bootstrapped: true }));
     const pipeline = '"$0" "$1" status --json --all --store "$2" | (sleep 1; cat)';
     const shell = runProcess('sh', ['-c', pipeline, process.execPath, cliFile, store.options[1] ?? '']);

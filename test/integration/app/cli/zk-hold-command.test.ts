@@ -23,7 +23,7 @@ afterEach(async () => {
   await stopProxies();
 });
 
-/** `nodelease zk …`, with a session of 4 s unless told otherwise; what follows `--` is a shell script. */
+/** `nodelease zk …`, with a session of 4 s by default; what follows `--` is a shell script. */
 function zk(args: string, script: string, through = connect, session = '4s'): TestProcess {
   return runCli([
     'zk',
@@ -63,7 +63,7 @@ async function expire(path = PATH): Promise<void> {
 }
 
 describe('nodelease zk lock', () => {
-  it('runs the command while it holds the lock, tells it the path and the token, and keeps its exit code', async () => {
+  it('runs the command while it holds the lock, passes it the path and the token, and keeps its exit code', async () => {
     const run = zk(`lock ${PATH} --task-id me`, 'echo "$LOCK_PATH $LOCK_TOKEN"; read x; exit 5');
     await run.waitForOutput(/\n/);
     expect(await codeOf(run)).toBe(5);
@@ -80,7 +80,7 @@ describe('nodelease zk lock', () => {
     expect(await standing()).toEqual([]);
   });
 
-  it("is the holder's alone: others wait for it in their order, by Curator's znodes that name the task", async () => {
+  it("belongs to one holder: others wait for it in their order, by Curator's znodes that name the task", async () => {
     const first = await holder(`lock ${PATH} --task-id one`, 'echo held $LOCK_TOKEN; exec sleep 600');
     const second = zk(`lock ${PATH}`, 'echo "second $LOCK_TOKEN"');
     await untilStanding(2);
@@ -173,7 +173,7 @@ describe('nodelease zk lock', () => {
     expect(await codeOf(run)).toBe(143);
   });
 
-  it('stands again after a loss with --restart, and starts the command anew with a greater token', async () => {
+  it('rejoins the queue after a loss with --restart, and starts the command again with a greater token', async () => {
     const run = await holder(`lock ${PATH} --restart`, 'echo held $LOCK_TOKEN; exec sleep 600');
     await expire();
     await run.waitForOutput(/held \d+\nheld \d+\n/);
@@ -184,7 +184,7 @@ describe('nodelease zk lock', () => {
     await untilStanding(0);
   });
 
-  it('reports once that kazoo contends at its path under names of its own, while it holds', async () => {
+  it('reports once that kazoo contends at its path under its own names, while it holds', async () => {
     const run = await holder(`lock ${PATH}`);
     await observer.create(`${PATH}/0a1b__lock__0000000001`, '', 'ephemeral');
     await run.waitForOutput(/kazoo contends for \/locks\/report under names of its own/);

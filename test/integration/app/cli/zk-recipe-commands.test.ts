@@ -33,7 +33,7 @@ const zk = (args: string, options?: InProcessOptions) =>
 const well = (answer: string) => ({ code: 0, answer, complaints: '' });
 
 describe('nodelease zk barrier', () => {
-  it('holds up what waits from when it is set until it is removed, whoever set it', async () => {
+  it('holds up what waits from when it is set until it is removed, no matter which client set it', async () => {
     expect(await zk('barrier wait /gate')).toEqual(well('open\n'));
     expect(await zk('barrier set /gate')).toEqual(well('set\n'));
     expect(await zk('barrier set /gate --json')).toEqual(well('{"path":"/gate","state":"set"}\n'));
@@ -74,7 +74,7 @@ describe('nodelease zk counter', () => {
     });
   });
 
-  it('says that another kind of znode stands there', async () => {
+  it('says that another kind of znode is there', async () => {
     await client.createWithParents('/jobs', 'seven', 'persistent');
     expect(await zk('counter /jobs')).toMatchObject({
       code: 69,
@@ -95,7 +95,7 @@ describe('nodelease zk queue', () => {
     expect(await zk('queue take /work --try')).toMatchObject({ code: 75, answer: '' });
   });
 
-  it('waits for items, up to a time, and prints those that came', async () => {
+  it('waits for items, up to a time, and prints the items that came', async () => {
     const taker = start('queue take /work -n 2');
     await zk('queue put /work a');
     await taker.waitForOutput(/^a\n$/);

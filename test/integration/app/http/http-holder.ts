@@ -5,7 +5,7 @@ import { runProcess, type TestProcess } from '../../../support/processes.js';
 import { newFolder } from '../cli/run-support.js';
 
 /** A line of the holder's output. */
-interface Told {
+interface HolderLine {
   readonly type: string;
   readonly at: number;
   readonly tookMs: number;
@@ -44,9 +44,9 @@ export class Holder {
     return new Holder(holder, url, durationMs);
   }
 
-  reported(type: string): Told[] {
+  reported(type: string): HolderLine[] {
     const lines = this.process.stdout().split('\n').slice(0, -1);
-    return lines.map((line) => JSON.parse(line) as Told).filter((line) => line.type === type);
+    return lines.map((line) => JSON.parse(line) as HolderLine).filter((line) => line.type === type);
   }
 
   /** By how much the latest renewal was sent later than it should have been, in milliseconds. */

@@ -56,7 +56,7 @@ async function answerTo(listener: HttpListener, bytes: string): Promise<string> 
 }
 
 describe('a listener', () => {
-  it('tells where it listens, and answers there', async () => {
+  it('says where it listens, and answers there', async () => {
     const listener = await start();
     expect(listener.address).toEqual({ host: '127.0.0.1', port: expect.any(Number) });
     expect(listener.url).toBe(`http://127.0.0.1:${listener.address.port}`);
@@ -79,7 +79,7 @@ describe('a listener', () => {
       'a port that no other program listens on (this one is taken)',
     ],
     ['an address of another machine', '192.0.2.1', 0, 'an address of this machine'],
-    ['a name that nobody has', 'nobody.invalid', 0, 'a host name that'],
+    ['a name that no host has', 'no-host.invalid', 0, 'a host name that'],
   ])('refuses %s, naming the setting and the value', async (_, host, port, expected) => {
     const { address } = await start();
     const at = { host, port: port ?? address.port };
@@ -171,7 +171,7 @@ describe('a client that is slow', () => {
     expect(performance.now() - begun).toBeLessThan(9_000);
   });
 
-  it('may have company up to a bound, as long as each asks for something; further ones are closed at once, until somebody leaves', async () => {
+  it('may have company up to a bound, as long as each asks for something; further ones are closed at once, until a client leaves', async () => {
     let asked = 0;
     const hangs = ({ url }: Request) => {
       asked += 1;
@@ -300,7 +300,7 @@ describe('a stream', () => {
     expect((await (await fetch(listener.url)).text()).split('beat')).toHaveLength(25);
   });
 
-  it('is not made any further when its client does not take it, who is let go', async () => {
+  it('is not made any further when its client does not take it, and that client is let go', async () => {
     let made = 0;
     let isCancelled = false;
     const chunk = 'x'.repeat(65_536);

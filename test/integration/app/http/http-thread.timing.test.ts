@@ -30,7 +30,7 @@ afterEach(async () => {
   await removeStores();
 });
 
-/** When something has been logged that tells of an event of the lease, in milliseconds. */
+/** When an event of the lease has been logged, in milliseconds. */
 function timesOf(event: string, log: string): number[] {
   const lines = log
     .split('\n')

@@ -64,7 +64,7 @@ function isKnown(name: string, types: ReadonlyMap<string, string>): boolean {
   return types.has(name) || types.get(base) === 'histogram';
 }
 
-describe('a process that tells Prometheus of its node id', () => {
+describe('a process that reports its node id to Prometheus', () => {
   let lease: ManagedLease;
   let metrics: NodeMetrics;
   let server: Awaited<ReturnType<typeof startNodeServer>>;
@@ -131,7 +131,7 @@ describe('a process that tells Prometheus of its node id', () => {
     }
   });
 
-  it('is what the dashboard and the alerts ask for: none of their queries names a metric that does not exist', async () => {
+  it('is what the dashboard and the alerts ask for: no query names a metric that does not exist', async () => {
     const types = namesIn(await scrape());
     const rules = await readFile(ALERTS, 'utf8');
     const expressions = [...rules.matchAll(/^ {8}expr: (?:\|\n((?: {10}.*\n)+)|(.*)\n)/gm)].map(
@@ -208,7 +208,7 @@ describe('nodelease run --http', () => {
     removeFolders();
   });
 
-  it('tells the same metrics, which the official parser reads without any complaint', async () => {
+  it('reports the same metrics, which the official parser reads without any complaint', async () => {
     const command = ['sh', '-c', 'echo "at $NODELEASE_URL"; exec sleep 60'];
     const run = runCli([
       'run',

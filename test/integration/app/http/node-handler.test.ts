@@ -48,7 +48,7 @@ async function ask(url: string, init?: RequestInit): Promise<[status: number, bo
 }
 
 describe('the health of a node, as a part of a server of one’s own', () => {
-  it('stands in one of node:http, as a whole or below a path', async () => {
+  it('works in a server of node:http, as a whole or below a path', async () => {
     const url = await serve(nodeHandler({ monitor: held() }).handle);
     expect(await ask(`${url}/readyz`)).toEqual([200, expect.stringContaining('"nodeId":3')]);
     expect(await ask(`${url}/nowhere`)).toEqual([404, expect.stringContaining('not-found')]);
@@ -69,7 +69,7 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     expect(await ask(`${below}/readyz`)).toEqual([200, 'mine']);
   });
 
-  it('stands in Express below a path, and leaves to it what it does not know', async () => {
+  it('works in Express below a path, and leaves to it what it does not know', async () => {
     const app = express();
     app.use(express.json());
     app.use('/internal', nodeHandler({ monitor: held() }).handle as Use);
@@ -101,7 +101,7 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     expect(await ask(`${await serve(app)}/orders`, posted)).toEqual([200, text]);
   });
 
-  it('stands in Hono, and in whatever else speaks in requests and responses', async () => {
+  it('works in Hono, and in whatever else speaks in requests and responses', async () => {
     const { fetch: answer } = nodeHandler({ monitor: held() });
     const app = new Hono().get('/', (context) => context.text('home')).mount('/internal', answer);
     expect(await (await app.request('/internal/readyz')).json()).toMatchObject({ status: 'ok', nodeId: 3 });
@@ -122,7 +122,7 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     const built = (await import(
       join(packageRoot, 'dist/app/http/index.js')
     )) as typeof import('../../../../src/app/http/index.js');
-    const options = { cluster: () => Promise.reject(new Error('nobody asks for the cluster')) };
+    const options = { cluster: () => Promise.reject(new Error('no request asks for the cluster')) };
     const app = express();
     app.use('/internal', built.nodeHandler(options).handle as Use);
     app.use('/deep', express().use('/er', built.nodeHandler(options).handle as Use) as unknown as Use);
@@ -145,7 +145,7 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     expect([moved.status, moved.headers.get('location')]).toEqual([308, './internal/?x=//evil']);
   });
 
-  it('lets what goes wrong in what comes next go wrong there: it is no answer of its own', async () => {
+  it('lets what goes wrong in what comes next go wrong there, and gives no answer itself', async () => {
     const app = express();
     app.use(nodeHandler({ monitor: held() }).handle as Use);
     app.use(((_: unknown, __: unknown, next: (error: Error) => void) =>

@@ -50,7 +50,7 @@ function makeTree(files: number, large: number, largeBytes: number): void {
   }
 }
 
-/** Kills preparations of one version after the other; tells how many of them had come to their end. */
+/** Kills preparations of one version after the other; returns how many of them had come to their end. */
 async function killed(
   first: number,
   kills: number,

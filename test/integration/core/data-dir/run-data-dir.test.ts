@@ -103,7 +103,7 @@ describe('nodelease run --data-dir', () => {
     });
   });
 
-  it('leaves a NODE_DATA_DIR alone that is none of its business', async () => {
+  it('leaves a NODE_DATA_DIR alone that it does not manage', async () => {
     const own = runCli(['run', '--node-id', '3', '--', 'sh', '-c', 'echo [$NODE_DATA_DIR]'], {
       env: { NODE_DATA_DIR: 'mine' },
     });
@@ -161,7 +161,7 @@ describe('nodelease run --data-dir', () => {
     expect(existsSync(join(at(2), 'directory-initialized.json'))).toBe(false);
   });
 
-  it('removes what a killed preparation has left, and begins anew', async () => {
+  it('removes what a killed preparation has left, and begins again', async () => {
     const second = await copying();
     second.kill('SIGKILL');
     await second.exit;
@@ -175,7 +175,7 @@ describe('nodelease run --data-dir', () => {
 });
 
 describe('nodelease serve --data-dir', () => {
-  it('tells the path where it tells of the node id', async () => {
+  it('reports the path where it reports the node id', async () => {
     const file = join(folder, 'wait');
     const serve = runCli(['serve', ...optionsOf('--http', '127.0.0.1:0', '--wait-file', file)]);
     const [url] = await serve.waitForOutput(/http:\/\/127\.0\.0\.1:\d+/);
@@ -196,7 +196,7 @@ describe('nodelease serve --data-dir', () => {
   });
 });
 
-describe('a root that cannot be used is told in one line, and nothing is changed:', () => {
+describe('a root that cannot be used is reported in one line, and nothing is changed:', () => {
   /** In a mount namespace of its own, where `mounts` are made first. */
   const mounted = (mounts: string, script = 'echo never') => {
     const command = [process.execPath, cliFile, 'run', ...optionsOf(), '--', 'sh', '-c', script];
@@ -268,7 +268,7 @@ describe('a root that cannot be used is told in one line, and nothing is changed
     expect(ownFiles.stdout()).toMatch(/\/v2\n$/);
   });
 
-  it('but what is left of an old version, and cannot be removed, is told and keeps no one from work', async () => {
+  it('but what is left of an old version, and cannot be removed, is reported and keeps no task from work', async () => {
     const leftover = mounted(
       `mkdir -p ${root}/node-0/v1.removed/d && mount -t tmpfs tmpfs ${root}/node-0/v1.removed/d`,
       'echo works',

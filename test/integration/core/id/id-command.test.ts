@@ -211,7 +211,7 @@ describe('nodelease id', () => {
     const store = await newStore();
     await store.spoil('cluster.json', encodeCluster({ ...newCluster({ nodes: 1_017 }), bootstrapped: true }));
     await store.spoil('1016.json', '');
-    // Ids 0 to 1015 are taken, as far as anybody can tell.
+    // Ids 0 to 1015 are taken, as far as a reader can see.
     const held = {
       taskId: 'other',
       version: 1,
@@ -233,7 +233,7 @@ describe('nodelease id', () => {
   });
 });
 
-describe('nodelease id with node ids from ZooKeeper alone', () => {
+describe('nodelease id with node ids that come only from ZooKeeper', () => {
   it('prints other ids in each call, one after the other and at the same time, and leaves no store behind', async () => {
     const cwd = newFolder();
     const zookeeper = `${inject('zookeeper').connect}${uniqueChroot('id')}`;

@@ -160,7 +160,7 @@ describe('a wider width, where a worker thread keeps the lease', () => {
       narrowIdsUntil: number;
     };
 
-  it('is used by the main thread before others are told of it: while that is blocked they are not', async () => {
+  it('is used by the main thread before others learn of it: while that is blocked they do not', async () => {
     const store = await newStore('file');
     const file = join(newFolder(), 'go-on');
     const maker = startMaker(store, 'blocked', { keeper: 'worker', file, durationMs: DURATION_MS });
@@ -181,7 +181,7 @@ describe('a wider width, where a worker thread keeps the lease', () => {
     expectIncreasing(maker.made());
   });
 
-  it('is told at once by a process that makes no ids, whether it is blocked or not', async () => {
+  it('is announced at once by a process that makes no ids, whether it is blocked or not', async () => {
     const store = await newStore('file');
     const file = join(newFolder(), 'go-on');
     const idle = startMaker(store, 'idle', { keeper: 'worker', file, durationMs: DURATION_MS });

@@ -21,8 +21,8 @@ const DURATION_MS = 3_600_000;
 const LIMIT_MS = 240_000;
 
 /**
- * How long the engine leaves a request and the probe one of its own, told from pauses, which are drawn by
- * chance, by their length. Milliseconds.
+ * Time-outs of the engine's requests and of the probe's, distinguished by their length from pauses, which are
+ * drawn by chance. Milliseconds.
  */
 const TIME_OUTS_MS: ReadonlySet<number> = new Set([4_000, 5_000]);
 

@@ -67,7 +67,7 @@ describe('the command that compares', () => {
   const compare = (...args: string[]) =>
     runProcess(process.execPath, [harnessFile('test/simulation/comparison.ts'), ...args]);
 
-  it('prints a table of all engines, the one without store time among them, that depends on the seeds alone', async () => {
+  it('prints a table of all engines, the one without store time among them, that depends only on the seeds', async () => {
     const one = compare('--seeds', '4', '--from', '50', '--jobs', '1');
     const two = compare('--seeds', '4', '--from', '50', '--jobs', '3');
     expect(await one.exit).toEqual({ code: 0, signal: null });

@@ -19,7 +19,7 @@ async function renewedAtLeastOnce(task: Task): Promise<void> {
 }
 
 /**
- * How soon a task that waits has an id that was given back, in milliseconds: a store tells of it, or is asked
+ * How soon a task that waits has an id that was given back, in milliseconds: a store reports it, or is asked
  * every 1.2 s at first.
  */
 export interface FleetTiming {
@@ -61,7 +61,7 @@ export function fleetSuite(
       }
     });
 
-    it('tells the command of a SIGTERM, gives the id back when it has ended, and a waiting task has it at once', async () => {
+    it('passes a SIGTERM on to the command, gives the id back when it has ended, and a waiting task has it at once', async () => {
       const script = `trap 'echo got TERM; sleep 0.2; echo ended; exit 5' TERM; echo ready; while :; do sleep 0.1; done`;
       const holder = startTask(store, ['--nodes', '1', '--duration', '30s'], script);
       expect(await holder.started()).toEqual({ id: 0, version: 1 });
@@ -101,7 +101,7 @@ export type TakeOver = 'waiting' | 'starting';
 /**
  * When the id of a killed process is taken over, with real processes on a real store.
  *
- * @param report is told how long each took, in milliseconds
+ * @param report gets how long each took, in milliseconds
  */
 export function takeOverSuite(
   name: string,
@@ -148,7 +148,7 @@ export function takeOverSuite(
       expect(await holder.started()).toEqual({ id: 0, version: 1 });
       holder.kill('SIGKILL');
       await holder.exit;
-      // Nothing is watching it meanwhile. Ages may be told in whole seconds, and etcd removes a mark some
+      // Nothing is watching it meanwhile. Ages may be reported in whole seconds, and etcd removes a mark some
       // seconds later.
       await sleep(DURATION_MS + GRACE_MS + 4_000);
       const heir = startTask(store, SETTINGS);

@@ -47,7 +47,7 @@ function resources(): Record<string, number> {
 }
 
 it('a lease on S3 survives 10,000 renewals over one connection, and leaves no timer, socket or listener behind', async () => {
-  // The probe compares the ages that the server tells with a clock that has to go.
+  // The probe compares the ages that the server reports with a clock that has to go.
   const session = new StoreSession(store, systemClock, 4_000);
   await initializeCluster({
     session,

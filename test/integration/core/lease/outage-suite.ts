@@ -10,10 +10,10 @@ const DURATION_MS = 6_000;
 const SETTINGS = ['--nodes', '2', '--duration', '6s', '--log-level', 'debug'];
 /** What servers answer to a write that they have applied. */
 const APPLIED = [200, 201];
-/** A command that tells the time for as long as it lives. */
+/** A command that prints the time for as long as it lives. */
 const HEARTBEAT = 'while :; do date +%s%3N; sleep 0.05; done';
 
-/** The last time that the command told, in milliseconds since the Unix epoch. */
+/** The last time that the command printed, in milliseconds since the Unix epoch. */
 function lastHeartbeat(task: Task): number {
   return Number(/(\d{13})\n[^\d]*$/.exec(task.stdout())?.[1]);
 }

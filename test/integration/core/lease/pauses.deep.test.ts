@@ -13,7 +13,7 @@ import { killAll, runCli, runProcess } from '../../../support/processes.js';
 import { faketimeEnvironment, removeTraces } from '../../../support/programs/faketime.js';
 
 // Pauses that outlast the lease, and hosts whose clocks are hours off: what they must not lead to. The tests
-// of the guard tell of a supervisor that is paused alone.
+// of the guard cover a supervisor that is the only paused process.
 
 const DURATION_MS = 3_000;
 let folder: string;
@@ -45,7 +45,7 @@ describe.each(['inline', 'worker'])(
     it.each([
       ['although no task has taken the id meanwhile', false],
       ['while another holds the id', true],
-    ])('is told by isValid() at the first call after it goes on, %s', async (_, taken) => {
+    ])('learns it from isValid() at the first call after it goes on, %s', async (_, taken) => {
       const program = start();
       await program.waitForOutput(/ valid 1\n/);
       const stopped = new ProcessHandle(program.pid);
@@ -115,7 +115,7 @@ describe('the command of `nodelease run`', () => {
     expect(old?.believedUntil).toBeLessThan(stoppedAt);
   });
 
-  it('keeps its id when it is stopped alone, for its supervisor goes on, and runs on under it', async () => {
+  it('keeps its id when only its command is stopped, for its supervisor goes on, and runs on under it', async () => {
     const first = start();
     const { pid, taskId } = await acting(first);
     const second = start();

@@ -54,7 +54,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'first-page-is-all': ['errors'],
   'key-is-a-right': ['exclusion', 'fencing', 'deadline'],
   'history-without-evictions': ['history'],
-  // On a store that tells no time of writing.
+  // On a store that reports no time of writing.
   'age-from-request': ['age', 'exclusion'],
   'age-from-reply': ['age'],
   'age-of-the-key': ['age', 'exclusion'],
@@ -128,7 +128,7 @@ async function simulate(options: readonly string[]): Promise<{ code: number | nu
   };
 }
 
-/** The first violating seed of each plant, as docs/design/simulation.md tells it. */
+/** The first violating seed of each plant, as docs/design/simulation.md lists it. */
 function documentedSeeds(): ReadonlyMap<string, number> {
   const page = readFileSync(join(packageRoot, 'docs/design/simulation.md'), 'utf8');
   const rows = page.matchAll(/^\| `([\w-]+)` \|.*\| ([\d,]+) \|$/gm);

@@ -222,7 +222,7 @@ describe('a run whose node id is retired', () => {
 });
 
 describe('a sidecar whose node id is retired', () => {
-  it('goes on holding it, not ready any more and without its wait file, until it is told to end', async () => {
+  it('goes on holding it, not ready any more and without its wait file, until it is asked to end', async () => {
     const store = await newStore('file');
     const first = await holdFirst(store);
     const file = join(newFolder(), 'node.json');
@@ -271,7 +271,7 @@ describe('a sidecar whose node id is retired', () => {
     expect(await lease(store, 1)).toMatchObject({ version: 2 });
   });
 
-  it('ends with 76 like after every loss where the id is taken away before it was told to end', async () => {
+  it('ends with 76 like after every loss where the id is taken away before it was asked to end', async () => {
     const store = await newStore('file');
     await holdFirst(store);
     const sidecar = serve(store, '--task-id', 'second');

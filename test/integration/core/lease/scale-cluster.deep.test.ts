@@ -114,7 +114,7 @@ describe.concurrent.each(['file', 's3'] as const)('a cluster on %s', (kind) => {
         ]);
       expect(states(tasks)).toEqual(Array.from({ length: 12 }, (_, id) => [id, 1, undefined, true, false]));
 
-      // Half of them end when they are told, the others not.
+      // Half of them end when they are asked to, the others do not.
       const obedient = leaving.slice(0, 2);
       for (const { lease, end } of obedient) lease.retiring.addEventListener('abort', () => void end());
       await scale(8, '--drain-timeout', `${DURATION_MS}ms`);

@@ -57,7 +57,7 @@ describe('a holder on S3', () => {
     }
   }
 
-  /** Whether the settings were read beside a renewal. */
+  /** Whether the settings were read together with a renewal. */
   async function looked(prefix: string): Promise<boolean> {
     const of = (method: string, key: string) =>
       server.requests.flatMap((request, at) =>

@@ -36,7 +36,7 @@ describe('npm run simulate', () => {
     expect(counts(three?.out)).toEqual(counts(one?.out));
   });
 
-  it('gives a seed the same history to the byte in every process, compiled or not, whatever runs beside it', async () => {
+  it('gives a seed the same history to the byte in every process, compiled or not, whatever runs at the same time', async () => {
     const histories = async (line: string) => {
       const { histories } = JSON.parse((await run(`${line} --history --json`)).out) as {
         histories: { seed: number; lines: string[] }[];

@@ -31,7 +31,7 @@ it(
 );
 
 it(
-  `keeps them on a store that tells no time of writing, for ${SECONDS / 2} s`,
+  `keeps them on a store that reports no time of writing, for ${SECONDS / 2} s`,
   () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'observed'),
   (SECONDS / 2 + 60) * 1_000,
 );

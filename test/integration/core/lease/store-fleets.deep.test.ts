@@ -5,8 +5,8 @@ import { SERVER_KINDS, type StoreServer } from '../../../support/stores/store-se
 import { fleetSuite, type TakeOver, takeOverSuite } from './fleet-suite.js';
 import { outageSuite } from './outage-suite.js';
 
-// What the timing tier shows on S3, on every other server as well; and how soon ids are taken over, beside
-// S3.
+// What the timing tier shows on S3, on every other server as well; and how soon ids are taken over on servers
+// other than S3.
 
 const took: Partial<Record<string, Partial<Record<TakeOver, number>>>> = {};
 

@@ -121,7 +121,7 @@ describe('what is made of the numbers', () => {
     cell('plain', 1_000, 1_500),
   ];
 
-  it('the table has the plain scan beside nodelease in every line', () => {
+  it('the table has the plain scan next to nodelease in every line', () => {
     const rows = comparisonTable(cells).split('\n').slice(2);
     expect(rows).toHaveLength(2);
     expect(rows[1]).toBe(
@@ -189,7 +189,7 @@ describe('the command', () => {
     ],
     [['--parts', 'memory,memory'], '--parts: expected each once, got "memory,memory"'],
     [['--parts', 'memory', '--write'], '--write: expected all parts'],
-    [['--starters', '10', '--write'], '--parts, --write: not beside --starters, --cluster, --contestant'],
+    [['--starters', '10', '--write'], '--parts, --write: not with --starters, --cluster, --contestant'],
     [['--seed', '1'], "Unknown option '--seed'"],
   ])('refuses %j and says why', async (args, reason) => {
     const refused = storm(...args);

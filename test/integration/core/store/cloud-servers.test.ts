@@ -162,7 +162,7 @@ describe('fake-gcs-server', () => {
   });
 });
 
-it('a server that is none of Google is refused: it tells no generation', async () => {
+it('a server that is not one of Google is refused: it reports no generation', async () => {
   const other = await listening(
     createServer((request, response) => {
       request.resume().on('end', () => response.setHeader('content-type', 'application/json').end('{}'));

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { killAll, runCli } from '../../../support/processes.js';
 
-// Everything that hands out credentials, and an S3 server that tells whose they are: each source gives a key
+// Everything that hands out credentials, and an S3 server that shows whose they are: each source gives a key
 // of its own name.
 
 const EXPIRATION = new Date(Date.now() + 3_600_000);
@@ -30,7 +30,7 @@ function assumedRole(action: string, key: string): string {
   return `<${action}Response><${action}Result><Credentials>${fields.join('')}</Credentials></${action}Result></${action}Response>`;
 }
 
-/** Answers as the services that hand out credentials do; undefined where none of them is asked. */
+/** Answers as the services that hand out credentials do; undefined where no service is asked. */
 function credentials(method: string, url: URL, body: URLSearchParams): string | undefined {
   switch (`${method} ${url.pathname}`) {
     case 'GET /container':

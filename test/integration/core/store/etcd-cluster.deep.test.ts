@@ -83,7 +83,7 @@ describe.each<[string, (leader: EtcdProcess) => unknown, (leader: EtcdProcess) =
   });
 });
 
-it('without a quorum nothing is written or read, in time and with an outcome that is told, and all goes on afterwards', async () => {
+it('without a quorum nothing is written or read, in time and with a reported outcome, and all goes on afterwards', async () => {
   const store = await open();
   await store.create('0.json', 'x', {});
   const [, second, third] = cluster.servers as [EtcdProcess, EtcdProcess, EtcdProcess];
@@ -155,7 +155,7 @@ describe.each(['debian', '3.6'] as const)('etcd of version %s', (version) => {
 
   // Where leases of etcd are renewed such a leader may revoke them all: nearly always on 3.4, and in one of
   // three trials on 3.6 with its own timing.
-  it('tells of no write that it is older than it is, also when a leader goes on that was paused for longer than marks stay', {
+  it('reports no write as older than it is, also when a leader goes on that was paused for longer than marks stay', {
     timeout: 120_000,
   }, async () => {
     const three = await startEtcdCluster(version);

@@ -57,7 +57,7 @@ describe('a store on a real etcd', () => {
     expect(await store.read('7.json')).toMatchObject({ body: '{"by":"hand"}', metadata: {} });
   });
 
-  it('lists more objects than one request shows, and none of the stores below it', async () => {
+  it('lists more objects than one request shows, and no object of the stores below it', async () => {
     const url = newEtcdStore({ address });
     const prefix = url.slice(`etcd://${address}/`.length);
     const store = await open(url);
@@ -101,7 +101,7 @@ describe('a store on a real etcd', () => {
     expect((await store.list()).objects).toEqual([]);
   });
 
-  it('tells an operator the version of each server, and which one does not answer', async () => {
+  it('shows an operator the version of each server, and which one does not answer', async () => {
     const dead = await freePort();
     const store = await open(newEtcdStore({ address: `127.0.0.1:${dead},${address}` }));
     const [servers, takeOver] = (await store.describe?.()) ?? [];
@@ -116,7 +116,7 @@ describe('a store on a real etcd', () => {
     });
   });
 
-  it('ends a wait for changes that is given up after it has told some', async () => {
+  it('ends a wait for changes that is given up after it has reported some', async () => {
     const store = await open(newEtcdStore({ address }));
     await store.list();
     const given = new AbortController();
@@ -149,7 +149,7 @@ describe('the age of a write', () => {
   const etagOf = (result: WriteResult) =>
     result.status === 'written' ? result.etag : expect.fail('a conflict');
 
-  it('is told to a task that starts later, once the mark of that very write is gone', async () => {
+  it('is known to a task that starts later, once the mark of that very write is gone', async () => {
     // Not wrapped: nothing is observed.
     const store = openEtcdStore({
       ...base,
@@ -166,9 +166,9 @@ describe('the age of a write', () => {
     let renewedAt = performance.now();
     let renewed = etagOf(await store.create('renewed.json', '0', {}, forMs));
     const young = ['overwritten.json', 'renewed.json', 'unmarked.json'];
-    let toldAfterMs: number | undefined;
+    let knownAfterMs: number | undefined;
     let renewals = 0;
-    for (let i = 1; toldAfterMs === undefined || performance.now() < begun + 5_000; i += 1) {
+    for (let i = 1; knownAfterMs === undefined || performance.now() < begun + 5_000; i += 1) {
       const shown = await Promise.all(['marked.json', ...young].map((key) => store.read(key)));
       const { objects } = await store.list();
       expect(objects.map(({ key }) => key)).toEqual(['marked.json', ...young]);
@@ -179,18 +179,18 @@ describe('the age of a write', () => {
         (row) => row?.key !== 'marked.json' && (isRenewed || row?.key !== 'renewed.json'),
       );
       for (const row of others) expect(row?.age).toEqual({ min: 0, max: Infinity });
-      if (toldAfterMs === undefined && shown[0]?.age.min === 1_001) toldAfterMs = performance.now() - begun;
-      if (toldAfterMs !== undefined) expect(objects[0]?.age.min).toBe(1_001);
+      if (knownAfterMs === undefined && shown[0]?.age.min === 1_001) knownAfterMs = performance.now() - begun;
+      if (knownAfterMs !== undefined) expect(objects[0]?.age.min).toBe(1_001);
       renewedAt = performance.now();
       renewed = etagOf(await store.replace('renewed.json', String(i), {}, renewed, forMs));
       await systemClock.sleep(100);
     }
-    expect(toldAfterMs).toBeGreaterThan(3_000);
+    expect(knownAfterMs).toBeGreaterThan(3_000);
     expect(renewals).toBeGreaterThan(1);
     expect(await store.read('marked.json')).toMatchObject({ body: 'x', metadata: { taskid: 'a' } });
   });
 
-  it('is no change that a waiting task is told of', async () => {
+  it('is no change that is reported to a waiting task', async () => {
     const store = await open(newEtcdStore({ address }));
     await store.list();
     const reported: string[] = [];
@@ -373,7 +373,7 @@ describe('a cluster with users', () => {
     }
   });
 
-  it('is told from one that has none', async () => {
+  it('is distinguished from one that has none', async () => {
     const { error, text } = await failureOf(
       (await open(newEtcdStore({ address }), { auth: 'orders:secret' })).read('0.json'),
     );
@@ -405,7 +405,7 @@ describe('a cluster with TLS', () => {
   });
   const first = async (url: string, etcd: EtcdAccess) => failureOf((await open(url, etcd)).list());
 
-  it('lets in a client with a certificate, and tells it of changes', async () => {
+  it('lets in a client with a certificate, and notifies it of changes', async () => {
     const store = await open(`etcds://${server.address}/p`, { ca, ...pair });
     expect(await store.create('0.json', 'x', {})).toMatchObject({ status: 'written' });
     const waiting = store.changed?.(new AbortController().signal);

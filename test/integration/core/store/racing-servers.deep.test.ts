@@ -57,7 +57,7 @@ describe('S3Mock, which looks and then writes', () => {
     const { name } = await createBucket(server);
     let found = 0;
     let probes = 0;
-    // Two of ten may get through by chance: then more of them tell.
+    // Two of ten may get through by chance: then more of them decide.
     for (; probes < PROBES || (found < 0.9 * probes && probes < 4 * PROBES); probes += 1)
       if (isFoundOut(await probed(`p${probes}`, name))) found += 1;
     console.info(`S3Mock: found out by ${found} of ${probes} probes of 24 races`);

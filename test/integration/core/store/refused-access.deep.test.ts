@@ -25,7 +25,7 @@ import { s3StoreServer } from '../../../support/stores/s3-store-server.js';
  */
 const LIMIT_MS = 60_000;
 
-/** How a task asks for a store, and what it is to be told. */
+/** How a task asks for a store, and the answer that it should get. */
 interface Refusal {
   readonly store: string;
   readonly options?: readonly string[];

@@ -44,7 +44,7 @@ beforeEach(async () => {
 afterEach(() => close());
 
 describe('the probe of a store that keeps its promises', () => {
-  it('finds no fault in a real S3 server, leaves nothing behind, and tells its latency and clock', async () => {
+  it('finds no fault in a real S3 server, leaves nothing behind, and reports its latency and clock', async () => {
     const s3 = inject('s3');
     vi.stubEnv('AWS_ACCESS_KEY_ID', s3.accessKeyId);
     vi.stubEnv('AWS_SECRET_ACCESS_KEY', s3.secretAccessKey);
@@ -133,7 +133,7 @@ describe('the probe of a store that is not to be trusted', () => {
       },
     },
     {
-      name: 'tells no age',
+      name: 'reports no age',
       faults: { lastModified: false },
       finds: {
         age: 'tells no age of an object just written (on S3: no usable Date and Last-Modified in its replies)',

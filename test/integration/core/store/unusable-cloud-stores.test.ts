@@ -159,7 +159,7 @@ describe('a store that cannot be used ends a task with 69 and says why in one li
     if (what.includes('token')) expect(authorization).toBe('Bearer TOKEN');
   });
 
-  it('nobody at Azure’s address', async () => {
+  it('no server at Azure’s address', async () => {
     // What a task does then is in unusable-stores.test.ts.
     vi.stubEnv(
       'AZURE_STORAGE_CONNECTION_STRING',

@@ -64,7 +64,7 @@ describe.concurrent('a store that cannot be used ends a task with 69, soon, and 
     expect(line).toMatch(/no AWS credentials found \(give the task a role, or set AWS_PROFILE, /);
   });
 
-  it('nobody there', async () => {
+  it('no server there', async () => {
     const options = ['--store', 's3://some-bucket/x', '--endpoint', 'http://127.0.0.1:1'];
     const { end, tookMs, line } = await complaint(options, awsEnvironment(inject('s3')));
     expect(end.code).toBe(69);
@@ -82,7 +82,7 @@ describe.concurrent('a store that cannot be used ends a task with 69, soon, and 
     );
   });
 
-  it('somebody there who never answers', async () => {
+  it('a server there that never answers', async () => {
     const server = createServer(() => undefined);
     silent = server;
     const port = await new Promise<number>((resolve) =>

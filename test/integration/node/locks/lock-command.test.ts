@@ -26,8 +26,8 @@ const locked = (script: string, ...options: string[]) =>
   runCli(['lock', 'nightly', '--store', store, ...options, '--', '/bin/sh', '-c', script]);
 const SHORT = ['--duration', '2s'];
 
-/** Tells its token and process id, and works until it is ended; by SIGTERM with a word. */
-const WORK = `trap 'echo told to stop; exit 5' TERM; echo token $LOCK_TOKEN pid $$; while :; do sleep 0.05; done`;
+/** Prints its token and process id, and works until it is ended; by SIGTERM with a word. */
+const WORK = `trap 'echo asked to stop; exit 5' TERM; echo token $LOCK_TOKEN pid $$; while :; do sleep 0.05; done`;
 /** The same, and does not listen. */
 const STUBBORN = `trap '' TERM; echo token $LOCK_TOKEN pid $$; while :; do sleep 0.05; done`;
 
@@ -86,7 +86,7 @@ describe('nodelease lock', () => {
     expect(interrupted.stdout()).toBe('');
     holder.kill('SIGTERM');
     expect((await holder.exit).code).toBe(5);
-    expect(holder.stdout()).toMatch(/told to stop/);
+    expect(holder.stdout()).toMatch(/asked to stop/);
     expect((await next.exit).code).toBe(0);
     // One that has given up has used no token.
     expect(next.stdout()).toBe('token 2\n');
@@ -102,7 +102,7 @@ describe('nodelease lock', () => {
     expect(run.stderr()).toMatch(/left processes behind/);
   });
 
-  it('stands beside the node ids of the same store, which do not see it', async () => {
+  it('is next to the node ids of the same store, which do not see it', async () => {
     const inner = [
       process.execPath,
       cliFile,
@@ -176,7 +176,7 @@ describe('a command that runs for a lock', () => {
   });
 
   it('runs again with --restart after the lock was taken away, and not once a signal has asked for the end', async () => {
-    const reported = `trap 'echo told to stop' TERM; echo token $LOCK_TOKEN pid $$; while :; do sleep 0.05; done`;
+    const reported = `trap 'echo asked to stop' TERM; echo token $LOCK_TOKEN pid $$; while :; do sleep 0.05; done`;
     const run = locked(reported, '--duration', '6s', '--restart');
     const first = await working(run, 1);
     await evictInProcess();
@@ -185,7 +185,7 @@ describe('a command that runs for a lock', () => {
     expect(isAlive(first)).toBe(false);
     const second = await working(run, Number(token));
     run.kill('SIGTERM');
-    await run.waitForOutput(/told to stop/);
+    await run.waitForOutput(/asked to stop/);
     await evictInProcess();
     expect((await run.exit).code).toBe(76);
     expect(isAlive(second)).toBe(false);

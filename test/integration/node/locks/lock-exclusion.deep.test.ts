@@ -33,7 +33,7 @@ const onS3 = async () => [
 ];
 
 /**
- * Five processes that take turns; each run works for a moment, with a witness that tells when two do at a
+ * Five processes that take turns; each run works for a moment, with a witness that reports when two do at a
  * time.
  */
 async function fiveProcesses(runs: number, options: readonly string[], nameOf: (process: number) => string) {
@@ -66,14 +66,14 @@ describe('five processes with one lock', () => {
     300_000,
   );
 
-  it('would overlap with a lock each, which the witness tells', async () => {
+  it('would overlap with a lock each, which the witness reports', async () => {
     const { codes } = await fiveProcesses(4, await onDisk(), (process) => `nightly-${process}`);
     expect(codes).toContain(9);
   });
 });
 
 describe('a lock on S3', () => {
-  it('has its objects below locks/NAME, and the record of the one probe beside them', async () => {
+  it('has its objects below locks/NAME, and the record of the one probe next to them', async () => {
     const bucket = await createBucket(s3);
     const args = [
       '--store',
@@ -108,7 +108,7 @@ describe('a lock on S3', () => {
       '--region',
       s3.region,
     ];
-    const script = `trap 'echo told to stop; exit 5' TERM; echo token $LOCK_TOKEN; while :; do sleep 0.05; done`;
+    const script = `trap 'echo asked to stop; exit 5' TERM; echo token $LOCK_TOKEN; while :; do sleep 0.05; done`;
     const run = runCli(
       ['lock', 'nightly', ...options, '--duration', '2s', '--restart', '--', 'sh', '-c', script],
       {
@@ -117,7 +117,7 @@ describe('a lock on S3', () => {
     );
     await run.waitForOutput(/^token 1$/m);
     proxy.cut();
-    await run.waitForOutput(/told to stop/);
+    await run.waitForOutput(/asked to stop/);
     // Longer than a first contact may take.
     await run.waitForOutput(/lock nightly cannot be had/);
     await sleep(1_000);
@@ -136,7 +136,7 @@ describe('acquireLock and electOnStore of the build', () => {
   /** Nothing runs in this thread meanwhile. */
   const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
-  it('keep the lock of a blocked thread by a thread of their own, and lose it without', async () => {
+  it('keep the lock of a blocked thread by a separate thread, and lose it without', async () => {
     const { acquireLock } = await library();
     const options = { store: `file:${folder}/store`, durationMs: 3_000 };
     const kept = await acquireLock('kept', { ...options, keeper: 'worker' });

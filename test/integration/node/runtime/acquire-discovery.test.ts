@@ -52,7 +52,7 @@ function announced(keeper: 'inline' | 'worker' = 'inline'): TestProcess {
 }
 
 describe('a lease with discovery', () => {
-  it('stands in the tree with its service and endpoints, and is ready at once where no task held the id before', async () => {
+  it('is in the tree with its service and endpoints, and is ready at once where no task held the id before', async () => {
     const zookeeper = {
       connect,
       service: 'orders',
@@ -145,7 +145,7 @@ describe('a lease with discovery', () => {
     await rejected.toMatchObject({ code: 'LEASE_LOST', reason: 'taken' });
   });
 
-  it('gives up waiting for a required ZooKeeper when it is told to', async () => {
+  it('gives up waiting for a required ZooKeeper when it is asked to', async () => {
     const giveUp = AbortSignal.timeout(200);
     const begun = performance.now();
     const options = {
@@ -157,7 +157,7 @@ describe('a lease with discovery', () => {
     expect(performance.now() - begun).toBeLessThan(10_000);
   });
 
-  it('knows the others, and is known by them before it is ready, also when a thread of its own keeps it', async () => {
+  it('knows the others, and is known by them before it is ready, also when a separate thread keeps it', async () => {
     const store = `file:${join(folder, 'store')}`;
     const others: ManagedLease[] = [];
     // All ids but one, so that it is the program's, whichever it is, and its successor's.
@@ -173,7 +173,7 @@ describe('a lease with discovery', () => {
   });
 });
 
-describe('a node id from ZooKeeper alone', () => {
+describe('a node id that comes only from ZooKeeper', () => {
   const provider = 'zookeeper';
 
   it('needs nothing to announce where ZooKeeper is required', async () => {

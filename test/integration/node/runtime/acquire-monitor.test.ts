@@ -88,7 +88,7 @@ async function hold(kind: Kind) {
 }
 
 describe.each<Kind>(['inline', 'worker', 'zookeeper'])('a node id whose lease is kept by: %s', (kind) => {
-  it('is told of by monitor, metrics and spans from its acquisition to its release', async () => {
+  it('is reported by monitor, metrics and spans from its acquisition to its release', async () => {
     const { monitor, metrics, lease } = await hold(kind);
     try {
       const { id, version } = lease;

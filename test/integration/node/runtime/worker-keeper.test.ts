@@ -102,7 +102,7 @@ describe('a process whose main thread is blocked', () => {
     expect([lease.deadline, lease.isValid()]).toEqual([0, false]);
   });
 
-  it('is told that its node id is being retired as soon as it can listen', async () => {
+  it('is notified that its node id is being retired as soon as it can listen', async () => {
     const leases = [await acquireBuilt({ nodes: 2 }), await acquireBuilt({ nodes: 2 })];
     const leaving = leases.find(({ id }) => id === 1);
     const { session, close } = await scene.openForOperator();

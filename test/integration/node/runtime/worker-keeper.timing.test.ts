@@ -6,8 +6,8 @@ const DURATION_MS = 2_000;
 const scene = workerScene();
 
 it.each([
-  ['and it cannot be told', []],
-  ['and it blocks again after it was told', ['heard']],
+  ['and it cannot be notified', []],
+  ['and it blocks again after it was notified', ['heard']],
 ])(
   'a process whose main thread is blocked is killed before the deadline when the lease is lost %s',
   async (_, mode) => {

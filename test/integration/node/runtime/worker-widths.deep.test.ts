@@ -36,7 +36,7 @@ describe('ids that are made wider twice in a row, while the main thread of their
       .toBeGreaterThanOrEqual(renewal + 3);
   };
 
-  it('are told of to others only when the main thread makes the widest, not when it has gone over to the first', async () => {
+  it('are announced to others only when the main thread makes the widest, not when it has gone over to the first', async () => {
     const [first, second] = [join(scene.folder, 'first'), join(scene.folder, 'second')];
     const maker = scene.program('blocked-again', scene.store, String(DURATION_MS), first, second);
     const made = () =>

@@ -58,7 +58,7 @@ it('run: the command finds where to ask for its shards, also without --http, and
   expect(task.stderr()).toContain('lease released');
 });
 
-it('serve: a shard moves once a program has answered, and at SIGTERM all others do, of which it is told', async () => {
+it('serve: a shard moves once a program has answered, and at SIGTERM all others do, of which it is notified', async () => {
   const serve = (): TestProcess => runCli(['serve', ...store, '--http', '127.0.0.1:0']);
   const first = serve();
   const url = await urlOf(first);

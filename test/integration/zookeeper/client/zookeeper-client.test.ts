@@ -75,7 +75,7 @@ describe('a client', () => {
     expect(await client.remove('/a')).toBe(true);
   });
 
-  it('tells an absent znode as a value', async () => {
+  it('reports an absent znode as a value', async () => {
     const client = await openWithChroot();
     expect(await client.read('/absent')).toBeUndefined();
     expect(await client.children('/absent')).toBeUndefined();
@@ -128,7 +128,7 @@ describe('a client', () => {
       '/big',
     ],
     ['refused', '1000001 bytes of data', (client) => client.setData('/a', 'x'.repeat(1_000_001)), '/a'],
-  ])('tells the fault %s: %s', async (fault, text, act, path) => {
+  ])('reports the fault %s: %s', async (fault, text, act, path) => {
     const client = await openWithChroot();
     await client.createWithParents('/a/child', '', 'persistent');
     await client.create('/e', '', 'ephemeral');
@@ -225,23 +225,20 @@ describe('a client', () => {
       ['no-node', '/c', { type: 'remove', path: '/c' }],
       ['no-node', '/c', { type: 'set', path: '/c', data: '' }],
       ['node-exists', '/a', { type: 'create', path: '/a', data: '', mode: 'persistent' }],
-    ])(
-      'or not at all, telling the fault of the one that is refused: %s of %s',
-      async (fault, path, refused) => {
-        const client = await openWithChroot();
-        await client.create('/a', 'old', 'persistent');
-        await client.setData('/a', 'newer');
-        const before: MultiOperation = { type: 'create', path: '/before', data: '', mode: 'persistent' };
-        const after: MultiOperation = { type: 'create', path: '/after', data: '', mode: 'persistent' };
-        await expect(client.multi([before, refused, after])).rejects.toMatchObject({
-          fault,
-          path,
-          outcome: 'not-applied',
-        });
-        expect(await client.children('/')).toEqual(['a']);
-        expect((await client.read('/a'))?.data.toString()).toBe('newer');
-      },
-    );
+    ])('or not at all, with the fault of the one that is refused: %s of %s', async (fault, path, refused) => {
+      const client = await openWithChroot();
+      await client.create('/a', 'old', 'persistent');
+      await client.setData('/a', 'newer');
+      const before: MultiOperation = { type: 'create', path: '/before', data: '', mode: 'persistent' };
+      const after: MultiOperation = { type: 'create', path: '/after', data: '', mode: 'persistent' };
+      await expect(client.multi([before, refused, after])).rejects.toMatchObject({
+        fault,
+        path,
+        outcome: 'not-applied',
+      });
+      expect(await client.children('/')).toEqual(['a']);
+      expect((await client.read('/a'))?.data.toString()).toBe('newer');
+    });
 
     it('and refuses one that is too large, instead of losing the connection over it', async () => {
       const client = await openWithChroot();
@@ -302,7 +299,7 @@ describe('a client', () => {
   });
 
   describe('bounds every call', () => {
-    it('that finds no connection: nothing was sent, and what is wrong stands in the error', async () => {
+    it('that finds no connection: nothing was sent, and the error says what is wrong', async () => {
       const port = await freePort();
       const client = open({ connect: `127.0.0.1:${port}`, operationTimeoutMs: 200 });
       await expect
@@ -403,7 +400,7 @@ describe('a client', () => {
     );
   });
 
-  it('stands beside 299 others in one process', async () => {
+  it('works next to 299 others in one process', async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on('warning', onWarning);
@@ -423,7 +420,7 @@ describe('a client', () => {
 });
 
 describe('close()', () => {
-  it('ends what is under way and what comes later, tells it, and may be called again', async () => {
+  it('ends what is under way and what comes later, reports it, and may be called again', async () => {
     const client = await openWithChroot();
     const states: string[] = [];
     client.onState(({ status }) => states.push(status));
@@ -435,7 +432,7 @@ describe('close()', () => {
     expect(states).toEqual(['closed']);
     await expect(client.read('/a')).rejects.toMatchObject({ fault: 'closed', outcome: 'not-applied' });
     await expect(client.whenConnected()).rejects.toMatchObject({ fault: 'closed' });
-    client.watchChildren('/', () => states.push('told')).close();
+    client.watchChildren('/', () => states.push('reported')).close();
     expect(await open().children('/')).toEqual([]);
     expect(states).toEqual(['closed']);
   });

@@ -77,7 +77,7 @@ async function write(client: ZooKeeperClient, data: string): Promise<void> {
   }
 }
 
-/** Every watch has told the newest state, and every ephemeral znode stands, in the session that made it. */
+/** Every watch has reported the newest state. Every ephemeral znode exists, in the session that made it. */
 async function agree(all: readonly Watching[], data: string): Promise<void> {
   const names = all.map((_, i) => `e${i}`).join();
   await expect
@@ -104,7 +104,7 @@ describe('clients of an ensemble', () => {
     expect(connectedTo(all, leader)).toEqual([]);
   });
 
-  it('go on to another server, with the same session, when theirs stands still', async () => {
+  it('go on to another server, with the same session, when theirs hangs', async () => {
     const all = await watchers(uniqueChroot('paused'));
     const leader = await ensemble.leader();
     const follower = ensemble.servers.find(
@@ -155,7 +155,7 @@ describe('clients of an ensemble', () => {
     const since = performance.now();
     await waiting;
     await agree(all, 'again');
-    // Later they would have begun anew.
+    // Later they would have begun a new session.
     expect(performance.now() - since).toBeLessThan(SESSION_MS);
     for (const [
       i,

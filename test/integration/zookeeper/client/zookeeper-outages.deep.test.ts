@@ -72,7 +72,7 @@ async function pause(): Promise<void> {
   await new ProcessHandle(server.pid ?? 0).pause();
 }
 
-/** The states told, without the ones that only tell another problem. */
+/** The reported states, without the ones that differ only in their problem. */
 function statuses(states: readonly SessionState[]): string[] {
   return states.map(({ status }) => status).filter((status, i, all) => status !== all[i - 1]);
 }
@@ -82,7 +82,7 @@ async function status(client: ZooKeeperClient, wanted: SessionState['status']): 
   await expect.poll(() => client.state.status).toBe(wanted);
 }
 
-/** The next time that it is told: some states do not last. */
+/** The next time that it is reported: some states do not last. */
 function next(client: ZooKeeperClient, wanted: SessionState['status']): Promise<void> {
   return new Promise((resolve) => {
     const forget = client.onState((state) => {
@@ -116,7 +116,7 @@ describe('a client', () => {
     await server.start();
     const since = performance.now();
     expect(await late).toBe('/late');
-    // Later it would have begun anew.
+    // Later it would have begun a new session.
     expect(performance.now() - since).toBeLessThan(LASTING_SESSION_MS);
     expect((await client.children('/'))?.filter((name) => name !== 'zookeeper').sort()).toEqual([
       'e',
@@ -126,7 +126,7 @@ describe('a client', () => {
     expect(statuses(states)).toEqual(['connected', 'suspended', 'connected']);
   });
 
-  it('begins anew when the server comes back without its data', async () => {
+  it('begins a new session when the server comes back without its data', async () => {
     const { client } = open({ sessionTimeoutMs: 1_500 });
     for (let i = 0; i < 5; i += 1) await client.create(`/p${i}`, '', 'persistent');
     const before = idOf(client);
@@ -139,7 +139,7 @@ describe('a client', () => {
     expect(await client.children('/')).toEqual(['zookeeper']);
   });
 
-  it('notices a server that stands still, and goes on when it does', async () => {
+  it('notices a server that hangs, and goes on when it does', async () => {
     const { client, states } = open();
     await client.whenConnected();
     await pause();
@@ -383,7 +383,7 @@ describe('close()', () => {
     expect(proxy.connections).toBe(0);
   });
 
-  it('takes no longer than a second when the server stands still', async () => {
+  it('takes no longer than a second when the server hangs', async () => {
     const { client } = open();
     await client.whenConnected();
     await pause();

@@ -77,7 +77,7 @@ describe('a server that wants client certificates', () => {
     expect(await problemOf(open(secure, { tls }))).toMatch(/: the server refuses the client certificate \(/);
   });
 
-  it('lets credentials stand beside the certificate', async () => {
+  it('accepts credentials in addition to the certificate', async () => {
     const auth = 'digest:me:secret';
     await open(secure, { auth }).create('/protected', 'a', 'persistent');
     await expect(open(secure).setData('/protected', 'b')).resolves.toMatchObject({ version: 1 });

@@ -50,7 +50,7 @@ function open(options: Partial<ZooKeeperOptions> = {}): ZooKeeperClient {
 }
 
 /**
- * Waits until an attempt to connect is told that this goes wrong: not the first one on a busy machine, where
+ * Waits until an attempt to connect learns that this goes wrong: not the first one on a busy machine, where
  * a server may take longer to answer than an attempt has. A caller gets the problem as a cause.
  */
 async function fails(options: Partial<ZooKeeperOptions>, problem: RegExp): Promise<void> {

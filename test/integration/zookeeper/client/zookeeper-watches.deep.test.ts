@@ -43,13 +43,13 @@ async function openThroughProxy(): Promise<{ client: ZooKeeperClient; proxy: Fau
   return { proxy, client: open(`127.0.0.1:${await proxy.start(host, Number(port))}`) };
 }
 
-/** What a watch has told, in a form that compares: the names in order, the text, or that there is none. */
-interface Told {
+/** The reports of a watch, in a form that compares: the names in order, the text, or that there is none. */
+interface Reports {
   readonly watch: Watch;
   readonly all: string[];
 }
 
-function tellChildren(client: ZooKeeperClient, path: string): Told {
+function followChildren(client: ZooKeeperClient, path: string): Reports {
   const all: string[] = [];
   return {
     all,
@@ -57,18 +57,18 @@ function tellChildren(client: ZooKeeperClient, path: string): Told {
   };
 }
 
-function tellData(client: ZooKeeperClient, path: string): Told {
+function followData(client: ZooKeeperClient, path: string): Reports {
   const all: string[] = [];
   return { all, watch: client.watchData(path, (znode) => all.push(znode ? `=${znode.data}` : 'absent')) };
 }
 
-async function becomes({ all }: Told, wanted: string[]): Promise<void> {
+async function becomes({ all }: Reports, wanted: string[]): Promise<void> {
   await expect.poll(() => all).toEqual(wanted);
 }
 
 describe('a standing watch', () => {
-  it('on children tells them now, and after every change, from before the znode is made to after it is gone', async () => {
-    const reported = tellChildren(open(), '/w');
+  it('on children reports them now, and after every change, from before the znode is made to after it is gone', async () => {
+    const reported = followChildren(open(), '/w');
     await reported.watch.first;
     expect(reported.all).toEqual(['absent']);
     await writer.create('/w', '', 'persistent');
@@ -84,8 +84,8 @@ describe('a standing watch', () => {
     await expect.poll(() => reported.all.at(-1)).toBe('absent');
   });
 
-  it('on data tells it now, and after every change, from before the znode is made to after it is gone', async () => {
-    const reported = tellData(open(), '/w');
+  it('on data reports it now, and after every change, from before the znode is made to after it is gone', async () => {
+    const reported = followData(open(), '/w');
     await becomes(reported, ['absent']);
     await writer.create('/w', '1', 'persistent');
     await becomes(reported, ['absent', '=1']);
@@ -99,7 +99,7 @@ describe('a standing watch', () => {
     await becomes(reported, ['absent', '=1', '=2', 'absent', '=2']);
   });
 
-  it('tells a znode that was replaced by an equal one, and data that was written again', async () => {
+  it('reports a znode that was replaced by an equal one, and data that was written again', async () => {
     await writer.create('/w', 'same', 'persistent');
     const zxids: (bigint | undefined)[] = [];
     const watch = open().watchData('/w', (znode) => zxids.push(znode?.stat.modifiedZxid));
@@ -114,11 +114,11 @@ describe('a standing watch', () => {
     expect(new Set(zxids).size).toBe(3);
   });
 
-  it('may tell many changes as one, never two equal states in succession, and the newest at the end', async () => {
+  it('may report many changes as one, never two equal states in succession, and the newest at the end', async () => {
     const client = open();
     await writer.create('/w', '', 'persistent');
-    const children = tellChildren(client, '/w');
-    const data = tellData(client, '/w');
+    const children = followChildren(client, '/w');
+    const data = followData(client, '/w');
     await children.watch.first;
     await data.watch.first;
     await Promise.all(
@@ -135,8 +135,8 @@ describe('a standing watch', () => {
   it('is not disturbed by a reconnect when nothing has changed', async () => {
     const { client, proxy } = await openThroughProxy();
     await writer.create('/w', 'x', 'persistent');
-    const children = tellChildren(client, '/w');
-    const data = tellData(client, '/w');
+    const children = followChildren(client, '/w');
+    const data = followData(client, '/w');
     await data.watch.first;
     await children.watch.first;
     for (let i = 0; i < 3; i += 1) {
@@ -154,17 +154,17 @@ describe('a standing watch', () => {
     await becomes(data, ['=x', '=y']);
   });
 
-  it('tells nothing after it was closed, not even what is being read', async () => {
+  it('reports nothing after it was closed, not even what is being read', async () => {
     const client = open();
     await writer.create('/w', '', 'persistent');
     await client.whenConnected();
-    const early = tellChildren(client, '/w');
+    const early = followChildren(client, '/w');
     early.watch.close();
-    const late = tellData(client, '/w');
+    const late = followData(client, '/w');
     await late.watch.first;
     late.watch.close();
     late.watch.close();
-    const standing = tellData(client, '/w');
+    const standing = followData(client, '/w');
     await standing.watch.first;
     await writer.setData('/w', '2');
     await writer.create('/w/a', '', 'persistent');
@@ -185,16 +185,16 @@ describe('a standing watch', () => {
       for (const watch of some) watch.close();
     }
     expect(client.openWatches).toBe(0);
-    const reported = tellData(client, '/w');
+    const reported = followData(client, '/w');
     await reported.watch.first;
     await writer.setData('/w', '1');
     await becomes(reported, ['=', '=1']);
     expect(client.openWatches).toBe(1);
   });
 
-  it('of which there are many on one path tells each of its listeners', async () => {
+  it('notifies each of its listeners where there are many watches on one path', async () => {
     const client = open();
-    const all = Array.from({ length: 20 }, (_, i) => (i % 2 ? tellChildren : tellData)(client, '/w'));
+    const all = Array.from({ length: 20 }, (_, i) => (i % 2 ? followChildren : followData)(client, '/w'));
     await Promise.all(all.map(({ watch }) => watch.first));
     await writer.create('/w', 'x', 'persistent');
     await Promise.all(all.map((reported, i) => becomes(reported, ['absent', i % 2 ? '' : '=x'])));
@@ -264,7 +264,7 @@ const FAULTS: readonly [string, Fault][] = [
 ];
 
 describe('all standing watches', () => {
-  it.each(FAULTS)('tell the newest state after %s, whatever has changed meanwhile', async (_, fault) => {
+  it.each(FAULTS)('report the newest state after %s, whatever has changed meanwhile', async (_, fault) => {
     const { client, proxy } = await openThroughProxy();
     const parents = Array.from({ length: 12 }, (_, i) => `/p${i}`);
     for (const path of parents.slice(0, 8)) {
@@ -273,8 +273,8 @@ describe('all standing watches', () => {
     }
     const watched = parents.map((path) => ({
       path,
-      children: tellChildren(client, path),
-      data: tellData(client, path),
+      children: followChildren(client, path),
+      data: followData(client, path),
     }));
     await Promise.all(watched.flatMap(({ children, data }) => [children.watch.first, data.watch.first]));
 

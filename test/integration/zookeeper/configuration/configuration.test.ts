@@ -45,7 +45,7 @@ const nodesOf = async (client: ZooKeeper) =>
 const shared = { app: 'application', profile: undefined };
 
 describe('a configuration', () => {
-  it('is merged of four contexts, the most specific first, and tells where each value comes from', async () => {
+  it('is merged of four contexts, the most specific first, and shows where each value comes from', async () => {
     const client = await scene.open();
     await publisher(client, shared).publish(keys({ a: '4', b: '4', c: '4', d: '4' }));
     await publisher(client, { app: 'application' }).publish(keys({ a: '3', b: '3', c: '3' }));
@@ -163,7 +163,7 @@ describe('a configuration', () => {
     expect([plain(config), config.revisions['shop,prod']]).toEqual([{ a: '1' }, 0]);
   });
 
-  it('is read by all users, and published by its own; readers of all users tell which revision they run', async () => {
+  it('is read by all users, and published by its own; readers of all users report which revision they run', async () => {
     const owner = await scene.open({ auth: 'digest:ada:secret' });
     const other = await scene.open({ auth: 'digest:bob:secret' });
     await publisher(owner).publish(keys({ 'a.b': '1' }));
@@ -314,7 +314,7 @@ describe('the snapshot', () => {
     }
   });
 
-  it('that cannot be written is told, and the configuration goes on', async () => {
+  it('that cannot be written is reported, and the configuration goes on', async () => {
     const events: ConfigurationEvent[] = [];
     const client = await scene.open();
     await publisher(client).publish(keys({ a: '1' }));

@@ -19,7 +19,7 @@ afterEach(async () => {
 });
 
 describe('a publish', () => {
-  it('stands as Spring reads it, and its record beside that, with what was there before', async () => {
+  it('is written as Spring reads it, with a record next to it of what was there before', async () => {
     const client = await scene.open();
     const config = publisher(client);
     const first = await config.publish(
@@ -208,7 +208,7 @@ describe('a publish', () => {
     expect(await publisher(await scene.open()).history()).toHaveLength(1);
   });
 
-  it('of which nothing can be told any more says so', async () => {
+  it('whose outcome is no longer known says so', async () => {
     const [{ client, proxy }, other] = [await scene.openThroughProxy(), await scene.open()];
     const clock = new VirtualClock();
     const lossy = beforeFirst(client, 'multi', () => proxy.stall('to-client'));
@@ -321,7 +321,7 @@ describe('the largest publish', () => {
 });
 
 describe('overrides for some nodes', () => {
-  it('are a context of their own, with a history of its own', async () => {
+  it('are a separate context, with its own history', async () => {
     const client = await scene.open();
     const canary = publisher(client, { nodes: '0-3' });
     await publisher(client).publish(keys({ a: '1' }));

@@ -112,7 +112,7 @@ it('50 publishers lose no update in a minute of broken connections, and the hist
         `${history[number - 1]?.author}:${history[number - 1]?.message}` !== by,
     ),
   ).toEqual([]);
-  // What was told to be published was; only what was told to be unknown may be more.
+  // What was reported as published was; only what was reported as unknown may be more.
   expect(revision).toBeGreaterThanOrEqual(tally.published);
   expect(revision).toBeLessThanOrEqual(tally.published + tally.unknown);
 });

@@ -29,8 +29,8 @@ afterEach(async () => {
 });
 
 /**
- * A command that says when it begins, and when it ends, which takes it a while. Told to end, it serves on for
- * a moment: the turn is given on when the one before has been started, which may say so a little later.
+ * A command that says when it begins, and when it ends, which takes it a while. Asked to end, it serves on
+ * for a moment: the turn is given on when the one before has been started, which may say so a little later.
  */
 const SERVER = (file: string) => {
   const say = (word: string) => `echo "${word} $NODE_ID $NODE_ID_VERSION $GREETING" >> ${file}`;

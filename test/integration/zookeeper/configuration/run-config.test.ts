@@ -60,7 +60,7 @@ const SERVER =
   'trap "echo stopped $$; exit 0" TERM; echo "started $$ $NODE_ID_VERSION $GREETING"; while :; do sleep 0.05; done';
 
 describe('nodelease run --config', () => {
-  it('gives the command the properties of its contexts as variables; what stands on the command line wins, and then the most specific context', async () => {
+  it('gives the command the properties of its contexts as variables; the command line wins, and then the most specific context', async () => {
     await publish({ 'db.pool-size': '8', greeting: 'grüß "dich"\nzwei' });
     await publish({ greeting: 'less specific', shared: 'yes', own: 'no' }, { shared: true });
     const script = 'printf "%s|%s|%s|%s|%s" "$DB_POOL_SIZE" "$GREETING" "$SHARED" "$OWN" "$NODE_ID"';
@@ -145,7 +145,7 @@ describe('when the configuration changes', () => {
     await expect.poll(seen).toEqual([]);
   });
 
-  it('it is not started again where none of its variables is another one, and runs the new revision all the same', async () => {
+  it('it is not started again where no variable has changed, and runs the new revision all the same', async () => {
     await publish({ greeting: 'one' });
     await publish({ other: 'x' }, { shared: true });
     await publish({ other: 'mine' });
@@ -167,7 +167,7 @@ describe('when the configuration changes', () => {
     await expect.poll(seen).toMatchObject([{ revisions: { 'shop,prod': 2 } }]);
   });
 
-  it('it keeps what it has unless told otherwise, the log says so, and others can see that it is behind', async () => {
+  it('it keeps what it has by default, the log says so, and others can see that it is behind', async () => {
     await publish({ greeting: 'one' });
     const server = run(SERVER);
     await server.waitForOutput(/started/);
@@ -235,7 +235,7 @@ describe('when the configuration changes', () => {
     expect(stubborn.stdout().match(/started/g)).toHaveLength(1);
   });
 
-  it('a command that ends by itself ends the run, and none that is told to stop is started again', async () => {
+  it('a command that ends by itself ends the run, and none that is asked to stop is started again', async () => {
     await publish({ greeting: 'one' });
     const server = run(
       'echo started; while [ ! -e "$0" ]; do sleep 0.05; done; exit 5'.replace('$0', `${store.slice(5)}/end`),

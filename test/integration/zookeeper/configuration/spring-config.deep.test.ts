@@ -32,7 +32,7 @@ afterEach(async () => {
 afterAll(stopJavaPeers);
 
 /**
- * The Spring application, once it has these properties: those that it reads at its start, for the first test.
+ * The Spring application, once it has these properties; the first test has those that it reads at its start.
  */
 async function springWith(properties: Readonly<Record<string, string>>): Promise<SpringConfigPeer> {
   peer ??= await startSpringConfigPeer(connect, NAME.app, NAME.profile);
@@ -82,19 +82,19 @@ test('Spring’s own classes read what is published here, and both agree on keys
   ]);
 });
 
-test('Spring is told of every publish, of removals too, and has the values by then', async () => {
+test('Spring is notified of every publish, of removals too, and has the values by then', async () => {
   const config = publisher(zookeeper, NAME);
-  await config.publish(keys({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' }));
-  const { changes } = await springWith({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' });
+  await config.publish(keys({ 'live.a': '1', 'live.url': 'pg://a', 'live.user': 'u' }));
+  const { changes } = await springWith({ 'live.a': '1', 'live.url': 'pg://a', 'live.user': 'u' });
   const reported = (since = 0) =>
-    [...new Set(changes().slice(since).flat())].filter((key) => key.startsWith('told.')).sort();
-  await expect.poll(() => reported(), SEEN).toEqual(['told.a', 'told.url', 'told.user']);
+    [...new Set(changes().slice(since).flat())].filter((key) => key.startsWith('live.')).sort();
+  await expect.poll(() => reported(), SEEN).toEqual(['live.a', 'live.url', 'live.user']);
   const before = changes().length;
-  await config.publish(keys({ 'told.a': '2', 'told.url': null, 'told.fresh': 'new' }));
-  await springWith({ 'told.a': '2', 'told.user': 'u', 'told.fresh': 'new' });
-  await expect.poll(() => reported(before), SEEN).toEqual(['told.a', 'told.fresh', 'told.url']);
+  await config.publish(keys({ 'live.a': '2', 'live.url': null, 'live.fresh': 'new' }));
+  await springWith({ 'live.a': '2', 'live.user': 'u', 'live.fresh': 'new' });
+  await expect.poll(() => reported(before), SEEN).toEqual(['live.a', 'live.fresh', 'live.url']);
   await config.rollback(1);
-  await springWith({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' });
+  await springWith({ 'live.a': '1', 'live.url': 'pg://a', 'live.user': 'u' });
 });
 
 test('what "nodelease config" sets, unsets, imports and rolls back is what Spring has', async () => {
@@ -120,7 +120,7 @@ test('what "nodelease config" sets, unsets, imports and rolls back is what Sprin
   expect(await config('get', 'greeting')).toBe('jó napot\n');
 });
 
-test('overrides for some node ids, history and what nodes tell of themselves are no properties of Spring’s', async () => {
+test('overrides for some node ids, history and what nodes report of themselves are no properties of Spring’s', async () => {
   const config = publisher(zookeeper, NAME);
   await config.publish(keys({ a: '1' }));
   await publisher(zookeeper, { ...NAME, nodes: '0-3' }).publish(keys({ a: 'canary', b: 'canary' }));
@@ -130,7 +130,7 @@ test('overrides for some node ids, history and what nodes tell of themselves are
   await springWith({ a: '1', c: 'all' });
 });
 
-test('what Java writes is read here, and told as it changes', async () => {
+test('what Java writes is read here, and reported as it changes', async () => {
   const spring = await springWith({});
   await spring.write('/config/shop/db/url', 'jdbc:grüß');
   await spring.write('/config/shop,prod/db.user', 'dotted');

@@ -52,7 +52,7 @@ async function registered(zookeeper: ZooKeeperClient): Promise<readonly string[]
 }
 
 describe.each(['store', 'zookeeper'] as const)('nodes with ids from the %s', (provider) => {
-  it('change their digest one after the other, beside nodes that have none, and no other changes what is theirs', async () => {
+  it('change their digest one after the other, next to nodes that have none, and no other changes what is theirs', async () => {
     const one = await start(provider, 'one', OLD);
     await start(provider, 'two', OLD);
     const three = await start(provider, 'three', NEW);
@@ -72,7 +72,7 @@ describe.each(['store', 'zookeeper'] as const)('nodes with ids from the %s', (pr
   });
 });
 
-it("Java's own client, without any digest, registers beside a node that has one, and goes again", async () => {
+it("Java's own client, without any digest, registers next to a node that has one, and goes again", async () => {
   await start('store', 'one', OLD);
   await zkCli(connect, ['create', '/services/orders/java', '{}']);
   expect(await zkCli(connect, ['ls', '/services/orders'])).toBe('[java, one]');

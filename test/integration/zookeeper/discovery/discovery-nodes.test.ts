@@ -56,7 +56,7 @@ async function add(group: string, index: string, data: string): Promise<void> {
 }
 
 describe('a watcher of the nodes', () => {
-  it('sees who stands in the tree already, with all that they say of themselves', async () => {
+  it('sees the nodes that are in the tree already, with all that they say of themselves', async () => {
     await add('00', '08', json(0, 3, { address: '10.0.0.7' }));
     await add('01', '2C', json(0x12c - 8, 1));
     const { watcher, reports } = watch();
@@ -80,7 +80,7 @@ describe('a watcher of the nodes', () => {
     await expect.poll(() => watcher.knownVersions()).toEqual({ 0: 1 });
   });
 
-  it('tells which nodes came, changed and went, and nothing before it has seen the whole tree', async () => {
+  it('reports which nodes came, changed and went, and nothing before it has seen the whole tree', async () => {
     await add('00', '08', json(0, 1));
     await add('00', '09', json(1, 1));
     const { watcher } = watch();
@@ -104,7 +104,7 @@ describe('a watcher of the nodes', () => {
     expect(reported).toHaveLength(4);
   });
 
-  it('tells nothing of writes that change nothing, nor to who has unsubscribed, nor after its end', async () => {
+  it('reports nothing of writes that change nothing, nor to a listener that has unsubscribed, nor after its end', async () => {
     await add('00', '08', json(0, 1));
     await add('00', '09', json(1, 1));
     const { watcher } = watch();
@@ -159,7 +159,7 @@ describe('a watcher of the nodes', () => {
     await expect.poll(() => watcher.knownVersions()).toEqual({ 0: 2 });
   });
 
-  it('keeps apart what does not tell task, node id and version, reports each once, and counts its id as taken', async () => {
+  it('keeps apart entries without task, node id and version, reports each once, and counts its id as taken', async () => {
     const shapes = [
       '',
       'no json',
@@ -307,7 +307,7 @@ describe('a watcher of the nodes', () => {
 });
 
 describe('the width of node ids', () => {
-  it('is 8 bits for one group, grows with the highest group, and tells each step', async () => {
+  it('is 8 bits for one group, grows with the highest group, and reports each step', async () => {
     const width = watchIdWidth(client());
     opened.push(() => width.close());
     const reported: number[] = [];

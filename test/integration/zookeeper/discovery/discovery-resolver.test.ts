@@ -155,7 +155,7 @@ describe('the resolver of endpoints', () => {
     await expect.poll(() => [ids(one), ids(all)]).toEqual(['orders:2', 'orders:2']);
   });
 
-  it('tells those without an address, and picks them only where that is asked for', async () => {
+  it('shows instances without an address, and picks them only where that is asked for', async () => {
     await offer(1, undefined, {});
     await offer(2);
     const { resolver: made } = resolver();
@@ -167,7 +167,7 @@ describe('the resolver of endpoints', () => {
     expect([picked(usual), picked(any)]).toEqual(['orders:2', 'orders:1,orders:2']);
   });
 
-  it('leaves out what does not tell task, node id and version, and reports it once', async () => {
+  it('leaves out entries without task, node id and version, and reports each once', async () => {
     await offer(1);
     await other.create('/discovery/endpoints/pay/_/junk', 'junk', 'ephemeral');
     const { resolver: made, reports } = resolver();

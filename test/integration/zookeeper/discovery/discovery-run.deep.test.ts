@@ -54,7 +54,7 @@ describe('tasks on S3 and ZooKeeper', () => {
 });
 
 describe('a task whose ZooKeeper is away', () => {
-  it('keeps its node id through a cut that outlasts its session, and stands in the tree again', async () => {
+  it('keeps its node id through a cut that outlasts its session, and is in the tree again', async () => {
     const { connect, reader, start } = scene;
     const { proxy, through } = await throughProxy(connect);
     const task = start('task', ['--zookeeper', through]);
@@ -78,7 +78,7 @@ describe('a task whose ZooKeeper is away', () => {
   });
 });
 
-describe('a task with a node id from ZooKeeper alone', () => {
+describe('a task with a node id that comes only from ZooKeeper', () => {
   const allocate = (connect: string, ...script: string[]) =>
     runCli([
       'run',

@@ -102,7 +102,7 @@ describe('a task with discovery', () => {
     expect([...(await scene.reader.all()).keys()]).toEqual([]);
   });
 
-  it('starts and works without ZooKeeper, says that discovery is degraded, stands in the tree on its return, and again after a silence that outlasts its session', async () => {
+  it('starts and works without ZooKeeper, says that discovery is degraded, is in the tree on its return, and again after a silence that outlasts its session', async () => {
     const { connect, reader, start } = scene;
     const { proxy, through } = await throughProxy(connect);
     proxy.cut();
@@ -125,7 +125,7 @@ describe('a task with discovery', () => {
     expect(task.log().filter(({ msg }) => /is lost/.test(msg))).toEqual([]);
   });
 
-  it('with a fixed node id stands in the tree like with a leased one, ready at once', async () => {
+  it('with a fixed node id is in the tree like with a leased one, ready at once', async () => {
     const { connect, reader } = scene;
     const zookeeper = ['--zookeeper', connect, '--zookeeper-session-timeout', LONGEST_SESSION];
     const task = runCli(['run', '--node-id', '5', ...zookeeper, '--task-id', 'fixed', '--', 'sleep', '300']);
@@ -137,12 +137,12 @@ describe('a task with discovery', () => {
   });
 });
 
-describe('a task with a node id from ZooKeeper alone', () => {
+describe('a task with a node id that comes only from ZooKeeper', () => {
   beforeEach(async () => {
     scene = await runScene();
   });
 
-  /** A command that tells its id, and then the time for as long as it lives. */
+  /** A command that prints its id, and then the time for as long as it lives. */
   const HEARTBEAT = 'echo "id $NODE_ID version $NODE_ID_VERSION"; while :; do date +%s%3N; sleep 0.02; done';
 
   function allocate(through = scene.connect, script = HEARTBEAT, session = '20s') {
@@ -192,14 +192,14 @@ describe('a task with a node id from ZooKeeper alone', () => {
     const ended = join(newFolder(), 'ended');
     const task = allocate(
       scene.connect,
-      `trap 'echo told; sleep 0.5; touch ${ended}; exit 0' TERM; ${HEARTBEAT}`,
+      `trap 'echo ending; sleep 0.5; touch ${ended}; exit 0' TERM; ${HEARTBEAT}`,
     );
     await given(task);
     const wasEnded = scene.reader
       .until(nodePath(0), (seen) => seen === undefined)
       .then(() => existsSync(ended));
     task.kill('SIGTERM');
-    await task.waitForOutput(/told/);
+    await task.waitForOutput(/^ending$/m);
     expect(await wasEnded).toBe(true);
     expect((await task.exit).code).toBe(0);
   });

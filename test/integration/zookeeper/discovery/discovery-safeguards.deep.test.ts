@@ -46,7 +46,7 @@ afterEach(async () => {
   removeFolders();
 });
 
-describe('a node id from ZooKeeper alone', () => {
+describe('a node id that comes only from ZooKeeper', () => {
   function allocate(through: string, sessionMs: number, script: string): TestProcess {
     const options = [
       '--zookeeper',
@@ -151,7 +151,7 @@ describe('a discovery tree', () => {
     ['overwrites', 'setData', (tree: DiscoveryTree) => tree.register({ kind: 'node' }, { port: 2 })],
     ['removes', 'remove', (tree: DiscoveryTree) => tree.unregister({ kind: 'node' })],
   ] as const)(
-    '%s nobody who has taken its place in the moment after its last look, while its session ended',
+    '%s no node that has taken its place in the moment after its last look, while its session ended',
     async (_, method, change) => {
       const one = announcer(4);
       one.tree.register({ kind: 'node' });
@@ -197,7 +197,7 @@ describe('a discovery tree', () => {
     expect(await reader.at(NODE)).toBeUndefined();
   });
 
-  it('replaces no leftover that has come to tell a higher version since it was looked at', async () => {
+  it('replaces no leftover that has come to have a higher version since it was looked at', async () => {
     await reader.zookeeper.createWithParents(NODE, data(0, 4), 'ephemeral');
     const one = announcer(5);
     const multi = one.zookeeper.multi.bind(one.zookeeper);
@@ -262,7 +262,7 @@ describe('a discovery', () => {
     await expect.poll(() => reader.zookeeper.children('/services/more')).toEqual([more.id]);
   });
 
-  it('tells that its instance is none that could be registered, for as long as it is announced', async () => {
+  it('says that its instance is none that could be registered, for as long as it is announced', async () => {
     const { discovery, events } = await discover();
     await discovery.synced(10_000);
     expect(await discovery.withdrawService(10_000)).toBe(true);

@@ -93,7 +93,7 @@ describe('a discovery tree', () => {
     expect(await reader.zookeeper.children('/discovery/servicetypes/orders')).toEqual([]);
   });
 
-  it('says that it is not in step with what was announced until that stands, and tells of troubles only', async () => {
+  it('says that it is not in step with what was announced until that exists, and reports only troubles', async () => {
     const one = task(1);
     one.tree.register({ kind: 'node' });
     await synced(one);
@@ -139,7 +139,7 @@ describe('a discovery tree', () => {
     expect(await reader.at('/discovery/servicetypes/orders/0')).toMatchObject({ round: 'last' });
   });
 
-  it('restores what somebody else removes or overwrites', async () => {
+  it('restores what another client removes or overwrites', async () => {
     const one = task(1);
     one.tree.register({ kind: 'node' });
     await synced(one);
@@ -228,7 +228,7 @@ describe('a discovery tree', () => {
     );
   });
 
-  it('stands again after a cut, with what was changed meanwhile, in a new session where the old one expired', async () => {
+  it('is restored after a cut, with what was changed meanwhile, in a new session where the old one expired', async () => {
     const { proxy, through } = await throughProxy(connect);
     const one = task(2, { through, sessionTimeoutMs: 40_000 });
     one.tree.register({ kind: 'node' });

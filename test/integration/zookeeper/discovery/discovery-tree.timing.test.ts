@@ -17,7 +17,7 @@ afterEach(async () => {
   await closeClients();
 });
 
-it('a discovery tree stands again within 2 s of the end of a cut, in a new session where the old one expired', async () => {
+it('a discovery tree is restored within 2 s of the end of a cut, in a new session where the old one expired', async () => {
   const connect = `${inject('zookeeper').connect}${uniqueChroot('tree')}`;
   const reader = new TreeReader(connect);
   const { proxy, through } = await throughProxy(connect);

@@ -35,7 +35,7 @@ it('nodelease status --provider zookeeper --watch goes on through a lost connect
   expect(await watch.exit).toEqual({ code: 0, signal: null });
 });
 
-it('a task whose supervisor stands still has its command dead before another task has its node id', async () => {
+it('the command of a task whose supervisor hangs is dead before another task has its node id', async () => {
   await scene.takeAllBut(0);
   const holder = await scene.hold('holder', '--zookeeper-session-timeout', '12s');
   const supervisor = new ProcessHandle(holder.pid);

@@ -81,7 +81,7 @@ describe('nodelease status --provider zookeeper', () => {
     });
   });
 
-  it('shows who holds what as it does for a store, with nothing where ZooKeeper tells nothing, and opens no store', async () => {
+  it('shows who holds what as it does for a store, with nothing where ZooKeeper shows nothing, and opens no store', async () => {
     await scene.hold('one');
     await scene.hold('two');
     const [first, second] = [await versionOf(0), await versionOf(1)];
@@ -105,7 +105,7 @@ describe('nodelease status --provider zookeeper', () => {
     await tree.ensurePath('/discovery/nodes/01');
     const report = JSON.parse((await call('status', '--json')).stdout) as StatusReport;
     const version = await versionOf(0);
-    const untold = {
+    const unknown = {
       ageMs: null,
       expiresInMs: null,
       timestamp: null,
@@ -116,7 +116,7 @@ describe('nodelease status --provider zookeeper', () => {
     expect(report).toEqual({
       store: null,
       cluster: null,
-      nodes: [{ id: 0, state: 'held', version, taskId: 'one', ...untold }],
+      nodes: [{ id: 0, state: 'held', version, taskId: 'one', ...unknown }],
       discovery: null,
       allocation: { zookeeper: connect, groups: [0, 1], idWidth: 9 },
       ...{ draining: [], page: null, totals: null },
@@ -156,15 +156,15 @@ describe('nodelease status --provider zookeeper', () => {
 });
 
 describe('nodelease doctor --provider zookeeper', () => {
-  it('examines ZooKeeper alone, and opens no store', async () => {
+  it('examines only ZooKeeper, and opens no store', async () => {
     const { code, stdout, stderr } = await run('doctor');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`^ZooKeeper at ${connect}\n {2}ok {5}server `));
     expect(stdout).toMatch(/\nAll is well\.\n$/);
     const diagnosis = JSON.parse((await call('doctor', '--json')).stdout) as Diagnosis;
     const { zookeeper, ...rest } = diagnosis;
-    const untold = { latencyMs: null, clockOffsetMs: null, cluster: null, cost: null };
-    expect(rest).toEqual({ store: null, ok: true, findings: [], damaged: [], ...untold });
+    const unknown = { latencyMs: null, clockOffsetMs: null, cluster: null, cost: null };
+    expect(rest).toEqual({ store: null, ok: true, findings: [], damaged: [], ...unknown });
     expect(zookeeper).toMatchObject({ zookeeper: connect, ok: true });
     expect(readdirSync(folder)).toEqual([]);
     expect(await tree.children('/')).toBeUndefined();
@@ -183,7 +183,7 @@ describe('nodelease doctor --provider zookeeper', () => {
       ['/stamps', 'create', '/stamps/probe-\\w+ may not be made and removed'],
       ['/stamps/00', 'create', '/stamps/00/probe-\\w+ may not be made and removed'],
       ['/stamps/00', 'read', '/stamps/00 may not be listed'],
-      // One of them is enough to tell.
+      // One of them is enough to be reported.
       ['/stamps/00/09', 'write', '/stamps/00/09 may not be changed'],
       ['/nodes/02', 'write', '/nodes/02 may not be changed'],
     ];

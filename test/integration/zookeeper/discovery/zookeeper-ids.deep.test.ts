@@ -173,7 +173,7 @@ describe('tenures of one node id', () => {
   );
 });
 
-describe('while the server stands still', () => {
+describe('while the server hangs', () => {
   it('ids are made within the bounds, then none, and again as soon as it goes on', async () => {
     const server = await startZooKeeperProcess();
     atEnd(() => server.dispose());

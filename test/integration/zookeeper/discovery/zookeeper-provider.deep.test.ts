@@ -52,13 +52,13 @@ async function occupy(client: ZooKeeperClient, from: number, to: number): Promis
 const groupsOf = async (client: ZooKeeperClient) => (await client.children('/discovery/nodes'))?.toSorted();
 const lossOf = (lease: Lease) =>
   new Promise<{ reason: string; deadline: number; at: number }>((resolve) => {
-    const tell = () => resolve({ ...lease.signal.reason, at: systemClock.monotonic() });
-    if (lease.signal.aborted) tell();
-    else lease.signal.addEventListener('abort', tell, { once: true });
+    const report = () => resolve({ ...lease.signal.reason, at: systemClock.monotonic() });
+    if (lease.signal.aborted) report();
+    else lease.signal.addEventListener('abort', report, { once: true });
   });
 
 describe('the ids', () => {
-  it('are given in ascending order from cluster node id 8 on, and say in the tree who has them', async () => {
+  it('are given in ascending order from cluster node id 8 on, and the tree says which tasks hold them', async () => {
     const chroot = uniqueChroot('ids');
     const events: LeaseEvent[] = [];
     const onEvent = (event: LeaseEvent) => events.push(event);
@@ -189,12 +189,12 @@ describe('when no id is free', () => {
     await held.release();
     const releasedAt = systemClock.monotonic();
     const next = await pending;
-    // Told of it, and not by looking again.
+    // By a notification, and not by looking again.
     expect(systemClock.monotonic() - releasedAt).toBeLessThan(SESSION_MS / 6);
     expect([next.id, next.version > held.version]).toEqual([0, true]);
   });
 
-  it('a starter that is told to give up does, and one that is told later is not disturbed', async () => {
+  it('a starter that is asked to give up does, and one that is asked later is not disturbed', async () => {
     const { chroot, holder } = await crowded('abort');
     const giveUp = new AbortController();
     const held = await acquire(holder, { maxGroups: 1, signal: giveUp.signal });
@@ -259,7 +259,7 @@ describe('a held id is lost', () => {
     expect(await client.children('/discovery/nodes/00')).toEqual(['08']);
   });
 
-  it('at once when somebody deletes its znode, and also when he puts another one there', async () => {
+  it('at once when another client deletes its znode, and also when that client creates another one there', async () => {
     const chroot = uniqueChroot('deleted');
     const operator = open(chroot);
     for (const replaced of [false, true]) {
@@ -271,7 +271,7 @@ describe('a held id is lost', () => {
         replaced ? [remove, { type: 'create', path: pathOf(8), data: '{}', mode: 'ephemeral' }] : [remove],
       );
       const { reason, at } = await loss;
-      // Told of it, and not by the next heartbeats.
+      // By a notification, and not by the next heartbeats.
       expect([reason, at - begun < SESSION_MS / 6]).toEqual(['taken', true]);
       await lease.release();
       expect(await operator.children('/discovery/nodes/00')).toEqual(replaced ? ['08'] : []);
@@ -343,7 +343,7 @@ describe('a held id is lost', () => {
 });
 
 describe('on an ensemble of three', () => {
-  it('an id is kept when the leader is killed, and lost in time on a follower whose ensemble stands still though it still answers reads', async () => {
+  it('an id is kept when the leader is killed, and lost in time on a follower whose ensemble hangs though it still answers reads', async () => {
     const ensemble = await startEnsemble(3);
     atEnd(() => ensemble.stop());
     const chroot = uniqueChroot('ensemble');
@@ -373,7 +373,7 @@ describe('on an ensemble of three', () => {
     expect(loss.deadline).toBeLessThan(pausedAt + sessionMs / 2 + 100);
   });
 
-  it('an id is kept when the server stands still that its session is connected to, with the defaults of a session', async () => {
+  it('an id is kept when the server hangs that its session is connected to, with the defaults of a session', async () => {
     const ensemble = await startEnsemble(3);
     atEnd(() => ensemble.stop());
     const chroot = uniqueChroot('standing-still');

@@ -9,7 +9,7 @@ const GREATEST = 2n ** 63n - 1n;
 const scene = recipeScene();
 
 describe('a counter', () => {
-  it('begins at 0, and stands as 8 bytes', async () => {
+  it('begins at 0, and is stored as 8 bytes', async () => {
     const client = await scene.open();
     const orders = counter(client, PATH);
     expect(await orders.get()).toBe(0n);

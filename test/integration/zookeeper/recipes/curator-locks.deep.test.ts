@@ -112,7 +112,7 @@ describe.each([
   });
 });
 
-describe('a holder that stands still past its session', () => {
+describe('a holder that hangs past its session', () => {
   const path = () => `${uniqueChroot('recipes')}/it`;
   afterEach(stopLinePeers);
 

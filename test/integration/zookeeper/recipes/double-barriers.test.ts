@@ -57,7 +57,7 @@ describe('a double barrier', () => {
     await expect.poll(() => children(client)).toEqual([]);
   });
 
-  it('is not opened to one member alone by a `ready` that a crash left behind', async () => {
+  it('is not opened to a single member by a `ready` that a crash left behind', async () => {
     const client = await scene.open();
     await client.createWithParents(`${PATH}/ready`, '', 'persistent');
     const [first, second] = group(client, 2) as [DoubleBarrier, DoubleBarrier];
@@ -93,7 +93,7 @@ describe('a double barrier', () => {
     await Promise.all([a.leave(), b.leave()]);
   });
 
-  it('is entered beside a member in Java, which makes `ready` and takes it away', async () => {
+  it('is entered together with a member in Java, which makes `ready` and takes it away', async () => {
     const [client, java] = [await scene.open(), await scene.open()];
     const member = doubleBarrier(client, PATH, { members: 2 });
     const entering = member.enter();
@@ -132,7 +132,7 @@ describe('a double barrier', () => {
     await second.leave();
   });
 
-  it('is entered anew in the next session; leaving after the session has ended is an error', async () => {
+  it('is entered again in the next session; leaving after the session has ended is an error', async () => {
     const [client, other] = [await scene.open(), await scene.open()];
     const [mine, theirs] = [client, other].map((each) => doubleBarrier(each, PATH, { members: 2 })) as [
       DoubleBarrier,

@@ -96,7 +96,7 @@ describe('a lock', () => {
     expect((await client.read('/work'))?.data.toString()).toBe('1');
   });
 
-  it('is lost with its session, and one that waits stands again in the next session', async () => {
+  it('is lost with its session, and a waiting task rejoins the queue in the next session', async () => {
     const [holder, other] = [await scene.open(), await scene.open()];
     const held = await lock(holder, PATH).acquire();
     const waiting = lock(other, PATH).acquire();
@@ -214,7 +214,7 @@ describe('a lock', () => {
     await (await later).release();
   });
 
-  it('is lost, and made anew by one that waits, when the whole chroot is removed', async () => {
+  it('is lost, and made again by a waiting task, when the whole chroot is removed', async () => {
     const [holder, other] = [await scene.open(), await scene.open()];
     const held = await lock(holder, PATH).acquire();
     const waiting = lock(other, PATH).acquire();
@@ -324,7 +324,7 @@ describe('a semaphore', () => {
 });
 
 describe('an election', () => {
-  it('has one leader, tells observers of each, and ends with its signal', async () => {
+  it('has one leader, notifies observers of each, and ends with its signal', async () => {
     const client = await scene.open();
     const reported: (string | undefined)[] = [];
     const watch = watchLeader(client, PATH, (leader) => reported.push(leader?.id));

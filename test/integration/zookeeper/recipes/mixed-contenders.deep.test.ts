@@ -113,7 +113,7 @@ test.each<[string, readonly RecipeKind[]]>([
   },
 );
 
-test('the judgement finds the overlaps where Java does not see kazoo’s own names, and kazoo is told Java’s', async () => {
+test('the judgement finds the overlaps where Java does not see kazoo’s own names, and kazoo gets Java’s', async () => {
   const path = `${uniqueChroot('mixed')}/it`;
   const reports = await contest(path, [
     [startCuratorRecipes, { kinds: ['lock'], count: 5, forMs: 5_000 }],

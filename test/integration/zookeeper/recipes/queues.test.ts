@@ -151,7 +151,7 @@ describe('a distributed queue', () => {
   it.each([
     ['at most once', ONCE],
     ['at least once', LOCKED],
-  ] as const)('tells of a damaged item, removes it, and goes on: %s', async (_, options) => {
+  ] as const)('reports a damaged item, removes it, and goes on: %s', async (_, options) => {
     const client = await scene.open();
     for (const data of ['junk', 'more junk'])
       await client.createWithParents(`${PATH}/queue-`, data, 'persistent-sequential');

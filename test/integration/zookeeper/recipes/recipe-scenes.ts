@@ -67,7 +67,7 @@ export async function record(
 /** What Curator writes where a recipe has no use for the data, and into the parents that it makes. */
 const FREE = [Buffer.from('127.0.0.1').toString('hex'), ''];
 
-/** The trees without the data that nobody reads, which are free: those that are so in the golden ones. */
+/** The trees without the data that is never read, which is free: the data that is so in the golden ones. */
 export function withoutFreeData(moments: Moments, golden: Moments): Moments {
   const compared = Object.entries(moments).map(([moment, znodes]) => {
     const reported = znodes.map(

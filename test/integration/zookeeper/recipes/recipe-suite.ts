@@ -81,7 +81,7 @@ export function excludeEachOther({ first, second, kinds }: Pair): void {
         await Promise.all([holder.stop(), other.stop()]);
       });
 
-      test('is kept from it, and whoever gives up leaves nothing behind', async () => {
+      test('is kept from it, and a contender that gives up leaves nothing behind', async () => {
         await holder.acquire(held('a'));
         expect(await other.acquire(wanted('b', IN_VAIN_MS))).toBeNull();
         await untilContenders(path, 1);
@@ -104,13 +104,13 @@ export function excludeEachOther({ first, second, kinds }: Pair): void {
 
       test('is had in the order in which they came', async () => {
         const had: string[] = [];
-        const tell = (id: string) => () => void had.push(id);
+        const note = (id: string) => () => void had.push(id);
         await holder.acquire(held('a'));
-        const waiting = [other.acquire(wanted('b')).then(tell('b'))];
+        const waiting = [other.acquire(wanted('b')).then(note('b'))];
         await untilContenders(path, 1 + waitingZnodes);
-        waiting.push(holder.acquire(held('c')).then(tell('c')));
+        waiting.push(holder.acquire(held('c')).then(note('c')));
         await untilContenders(path, 2 + waitingZnodes);
-        waiting.push(other.acquire(wanted('d')).then(tell('d')));
+        waiting.push(other.acquire(wanted('d')).then(note('d')));
         await untilContenders(path, 3 + waitingZnodes);
         await holder.release('a');
         await waiting[0];

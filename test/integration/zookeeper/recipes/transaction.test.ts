@@ -39,7 +39,7 @@ const votes = (client: ZooKeeper, count: number) =>
     .toBe(count);
 
 describe('a transaction', () => {
-  it('is committed where all sites vote so, who are told what it is about; once carried out it can be removed', async () => {
+  it('is committed where all sites vote so, which get its data; once carried out it can be removed', async () => {
     const [client, other] = [await scene.open(), await scene.open()];
     const asked: string[] = [];
     const applied: TransactionOutcome[] = [];
@@ -59,7 +59,7 @@ describe('a transaction', () => {
     expect([asked, applied]).toEqual([Array(3).fill('ship it'), Array(3).fill('commit')]);
     await expect.poll(() => client.children(PATH)).toHaveLength(2);
     expect((await client.read(`${PATH}/decision`))?.data.toString()).toBe('commit');
-    // It stays so for whoever asks again.
+    // It stays so for any client that asks again.
     expect(await tx.coordinate({ sites: [...SITES].reverse(), data: Buffer.from('ship it') })).toBe('commit');
     expect(await join(other, 'mail', no)).toBe('commit');
     await tx.forget();
@@ -139,7 +139,7 @@ describe('a transaction', () => {
     expect(await join(other, 'stock', no)).toBe('commit');
   });
 
-  it('is told to a site that died after its vote when it returns: it is not asked again, and its vote counts once', async () => {
+  it('is reported to a site that died after its vote when it returns: the site is not asked again, and its vote counts once', async () => {
     const [client, dying, other] = [await scene.open(), await scene.open(), await scene.open()];
     const outcome = transaction(client, PATH).coordinate({ sites: SITES });
     const death = expect(join(dying, 'stock')).rejects.toMatchObject({ fault: 'closed' });
@@ -205,7 +205,7 @@ describe('a transaction', () => {
     expect(await client.read(PATH)).toBeUndefined();
   });
 
-  it('is not removed while a site has not carried it out; the site is told again', async () => {
+  it('is not removed while a site has not carried it out; the site is notified again', async () => {
     const client = await scene.open();
     const tx = transaction(client, PATH);
     const outcome = tx.coordinate({ sites: ['stock'] });
@@ -257,7 +257,7 @@ describe('a transaction', () => {
     expect(stalled).toEqual(['multi', 'create']);
   });
 
-  it('ends for all in the same way, whoever is killed when, in 8 rounds', async () => {
+  it('ends for all in the same way, no matter which process is killed when, in 8 rounds', async () => {
     for (let round = 0; round < 8; round += 1) {
       const path = `/rounds/${round}`;
       const outcomes: TransactionOutcome[] = [];
@@ -303,7 +303,7 @@ describe('a transaction', () => {
 });
 
 describe('bad input of a transaction', () => {
-  it('is named: no sites, one named twice, a name with a slash, no time-out, another transaction at the path, and a site that is none of it', async () => {
+  it('is named: no sites, one named twice, a name with a slash, no time-out, another transaction at the path, and a site that is not one of its sites', async () => {
     const client = await scene.open();
     const tx = transaction(client, PATH);
     const refused = async (made: Promise<unknown>, error: Error) => expect(made).rejects.toThrow(error);
@@ -365,7 +365,7 @@ describe('a transaction that cannot go on', () => {
     expect(await site).toBe('abort');
   });
 
-  it('tells of znodes that are not its own, and of words that it does not write', async () => {
+  it('reports znodes that are not its own, and words that it does not write', async () => {
     const client = await scene.open();
     await client.createWithParents(`${PATH}/_c_x-lock-0000000000`, '', 'persistent');
     for (const made of [

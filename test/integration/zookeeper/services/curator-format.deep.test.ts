@@ -201,7 +201,7 @@ test('what Curator can read is read alike, and what it cannot is unreadable', as
       expect([label, decoded.status]).toEqual([label, reported === undefined ? 'unreadable' : 'readable']);
       continue;
     }
-    // Where the JSON tells no name, the znode's is taken; Curator tells none.
+    // Where the JSON has no name, the znode's is taken; Curator gives none.
     const expected = { ...reported, name: reported.name || 'n', id: reported.id || 'i' };
     expect([label, asJava(decoded.instance)]).toEqual([label, expected]);
   }

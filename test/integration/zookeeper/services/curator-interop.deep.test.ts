@@ -296,7 +296,7 @@ describe('an instance that Java has registered', () => {
     expect(await peer.instance('orders', 'theirs')).toMatchObject({ payload: { zone: 'a' }, enabled: true });
   });
 
-  test('cannot disable itself unless its serializer is told to write the field', async () => {
+  test('cannot disable itself unless its serializer is configured to write the field', async () => {
     const peer = await java({ enabledField: false });
     const discovery = discover();
     await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 8080, enabled: false });
@@ -359,7 +359,7 @@ test('where we have a digest and Java has none, both register, find each other a
   }
 });
 
-describe('beside znodes that Java cannot read', () => {
+describe('next to znodes that Java cannot read', () => {
   test('the rest is found here, and the two are reported once; only Java’s query finds nothing at all', async () => {
     const events: ServiceEvent[] = [];
     const discovery = discover<{ weight: number }>({

@@ -15,7 +15,7 @@ export function instanceOf<P = unknown>(init: Partial<ServiceInstanceInit<P>> = 
   );
 }
 
-/** What Java may tell of an instance of ours. */
+/** What Java may report of an instance of ours. */
 export function asJava(instance: ServiceInstance, more: Partial<JavaInstance> = {}): JavaInstance {
   const { name, id, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec, enabled } =
     instance;

@@ -84,7 +84,7 @@ describe('nodelease discovery ls', () => {
     ]);
   });
 
-  it('shows only what stands below a path', async () => {
+  it('shows only what is below a path', async () => {
     await announceThree();
     expect((await list('/discovery/nodes/01')).answer).toMatch(
       /^NODE ID .*\n +248 .*\n\n1 node, 0 services, 0 endpoints at \/discovery\/nodes\/01 of/,
@@ -284,7 +284,7 @@ describe('nodelease discovery without an answer', () => {
   });
 });
 
-/** What a watch has told so far, as one finds it by adding up its lines. */
+/** What a watch has reported so far, as one finds it by adding up its lines. */
 function added(watch: TestProcess): Map<string, number | null> {
   const known = new Map<string, number | null>();
   for (const line of watch.stdout().split('\n').slice(0, -1)) {
@@ -303,7 +303,7 @@ function added(watch: TestProcess): Map<string, number | null> {
 
 describe('nodelease discovery watch', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)(
-    'tells what is there, and every change, until %s',
+    'shows what is there, and every change, until %s',
     async (signal) => {
       await tree.createWithParents('/discovery/nodes/00/08', data(0, 3), 'ephemeral');
       const watch = runCli(['discovery', 'watch', '--zookeeper', connect]);
@@ -343,7 +343,7 @@ describe('nodelease discovery watch', () => {
     await expect.poll(() => watch.stdout().match(/ joined: /g)?.length).toBe(5);
   });
 
-  it('says that the connection is lost and restored, and tells what changed meanwhile', async () => {
+  it('says that the connection is lost and restored, and shows what changed meanwhile', async () => {
     const { proxy, through } = await throughProxy(connect);
     await announceThree();
     const watch = runCli(['discovery', 'watch', '--json', '--zookeeper', through]);

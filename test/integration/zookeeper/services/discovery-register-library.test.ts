@@ -31,7 +31,7 @@ describe('a lease of the library', () => {
     return lease as ManagedLease & { discovery: Discovery };
   }
 
-  it('registers what it is told to, takes it out and puts it back, and leaves nothing behind', async () => {
+  it('registers what it is asked to, takes it out and puts it back, and leaves nothing behind', async () => {
     const lease = await hold({ payload: { weight: 5 }, required: true });
     const { discovery } = lease;
     // It was required to be there.
@@ -123,7 +123,7 @@ describe('a lease of the library', () => {
     expect(await discovery.withdrawService(600_000)).toBe(true);
   });
 
-  it('is out of everything when its node id from ZooKeeper alone is taken away, though its session goes on until the work has ended', async () => {
+  it('is out of everything when its node id, which comes only from ZooKeeper, is taken away, though its session goes on until the work has ended', async () => {
     const zookeeper = {
       connect: scene.connect,
       service: 'orders',

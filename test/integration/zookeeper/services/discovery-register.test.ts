@@ -126,7 +126,7 @@ describe('a command that nodelease runs', () => {
     expect((await resolve('orders')).answer).toBe('https://10.0.0.7/shop\n');
   });
 
-  it('is registered with a fixed node id, and with one from ZooKeeper alone', async () => {
+  it('is registered with a fixed node id, and with one that comes only from ZooKeeper', async () => {
     const typed = ['--service', 'orders', '--port', '80', '--payload-type', 'map'];
     const common = ['--zookeeper', scene.connect, ...typed, ...LONG_SESSION];
     const command = ['--', 'sh', '-c', 'echo up; exec sleep 300'];
@@ -174,7 +174,7 @@ describe('a command that nodelease runs', () => {
     });
   });
 
-  it('is out of the tree, but for its node id, before it is told to stop', async () => {
+  it('is out of the tree, but for its node id, before it is asked to stop', async () => {
     const begin = async () => {
       const service = ['--service', 'orders', '--port', '80', '--announce', 'pay:visa'];
       const begun = await scene.startWorker('none', 0, [...service, ...LONG_SESSION]);
@@ -188,14 +188,14 @@ describe('a command that nodelease runs', () => {
     let task = await begin();
     // A machine that has much else to do may take more than the second for which that is waited for.
     for (let trial = 1; trial < 5 && inVain(task); trial += 1) task = await begin();
-    await task.waitForOutput(/^told, with (.*) there$/m);
-    expect(/^told, with (.*) there$/m.exec(task.stdout())?.[1]).toBe(JSON.stringify([NODE]));
+    await task.waitForOutput(/^asked to end, with (.*) there$/m);
+    expect(/^asked to end, with (.*) there$/m.exec(task.stdout())?.[1]).toBe(JSON.stringify([NODE]));
     expect((await task.exit).code).toBe(0);
   });
 
   describe('while ZooKeeper does not answer', () => {
     /**
-     * A task that cannot be taken out, and is sent these signals at once. Its end, when it was told, and
+     * A task that cannot be taken out, and is sent these signals at once. Its end, when it got a signal, and
      * whether that was waited for in vain.
      */
     async function reported(
@@ -203,7 +203,7 @@ describe('a command that nodelease runs', () => {
       signals: readonly NodeJS.Signals[],
     ): Promise<{ afterMs: number; inVain: boolean }> {
       const { proxy, through } = await throughProxy(scene.connect);
-      const script = `trap 'date +"%s%3N told"; exit 0' TERM INT; echo trapped; while :; do sleep 0.02; done`;
+      const script = `trap 'date +"%s%3N ended"; exit 0' TERM INT; echo trapped; while :; do sleep 0.02; done`;
       const options = [
         '--zookeeper',
         through,
@@ -220,17 +220,17 @@ describe('a command that nodelease runs', () => {
       proxy.stall('both');
       const at = Date.now();
       for (const signal of signals) task.kill(signal);
-      const [, reported] = await task.waitForOutput(/^(\d{13}) told$/m);
+      const [, reported] = await task.waitForOutput(/^(\d{13}) ended$/m);
       expect((await task.exit).code).toBe(0);
       return { afterMs: Number(reported) - at, inVain: inVain(task) };
     }
 
-    it('is told of a signal after a second', async () => {
+    it('gets a signal after a second', async () => {
       const { afterMs, inVain } = await reported('task', ['SIGTERM']);
       expect([afterMs > 900, inVain]).toEqual([true, true]);
     });
 
-    it('is told at once with a second signal', async () => {
+    it('gets it at once with a second signal', async () => {
       // A machine that has much else to do may take a second for it once in a while.
       const trials: unknown[] = [];
       while (trials.length < 5) {

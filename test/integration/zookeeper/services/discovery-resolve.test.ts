@@ -167,7 +167,7 @@ describe('discovery services', () => {
   const services = (...args: string[]) =>
     runInProcess(['discovery', 'services', ...args, '--zookeeper', connect]);
 
-  it('shows who is registered as what, leaves out what cannot be understood, and says so', async () => {
+  it('shows which instance is registered as what, leaves out what cannot be understood, and says so', async () => {
     expect(await services()).toMatchObject({
       code: 0,
       answer: `No instance is registered at /services of ${connect}.\n`,

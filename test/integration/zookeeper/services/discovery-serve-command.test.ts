@@ -66,7 +66,7 @@ async function fail(...args: string[]) {
 }
 
 describe('nodelease discovery serve', () => {
-  it('says where it listens, answers there, and ends with 0 when it is told to', async () => {
+  it('says where it listens, answers there, and ends with 0 when it is asked to', async () => {
     const server = serve();
     const url = await urlOf(server);
     expect((await fetch(`${url}/v1/service/orders/one`, put(ONE))).status).toBe(201);

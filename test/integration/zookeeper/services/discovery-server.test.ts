@@ -93,7 +93,7 @@ const put = (json: unknown, headers: Record<string, string> = {}): RequestInit =
 const stored = async (path: string) => (await tree.read(path))?.data.toString();
 
 describe('a discovery server', () => {
-  it('registers, tells of, and unregisters instances, as Curator has them', async () => {
+  it('registers, lists and unregisters instances, as Curator has them', async () => {
     const server = await start();
     expect(await ask(server, '/v1/service/orders/one', put(ONE))).toMatchObject({
       status: 201,
@@ -130,7 +130,7 @@ describe('a discovery server', () => {
     expect(await ask(server, '/v1/service/orders/one', put(ONE))).toMatchObject({ status: 201 });
   });
 
-  it('registers nothing that Java readers, or JavaScript, would read as something else, and tells what it is', async () => {
+  it('registers nothing that Java readers, or JavaScript, would read as something else, and says what it is', async () => {
     const server = await start();
     const spring = {
       '@class': 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance',
@@ -178,7 +178,7 @@ describe('a discovery server', () => {
     expect((await tree.read('/services/orders/one'))?.stat.owner).toBeUndefined();
   });
 
-  it('writes an instance again in place of what stands there, with the time of now where none is said', async () => {
+  it('writes an instance again in place of the current content, with the current time where none is given', async () => {
     const server = await start();
     const { registrationTimeUTC, ...rest } = ONE;
     const before = Date.now();
@@ -191,7 +191,7 @@ describe('a discovery server', () => {
     expect(body.registrationTimeUTC).toBeLessThanOrEqual(Date.now());
   });
 
-  it('tells of the rest where strangers left garbage, reports it once, and can remove it', async () => {
+  it('lists the rest where strangers left garbage, reports the garbage once, and can remove it', async () => {
     const server = await start();
     await ask(server, '/v1/service/orders/one', put(ONE));
     await tree.create('/services/orders/garbage', 'who knows', 'persistent');
@@ -215,7 +215,7 @@ describe('a discovery server', () => {
     const ids: string[] = [];
     for (let i = 0; i < 4; i += 1) ids.push((await ask(server, '/v1/anyservice/orders')).body.id);
     expect(ids.sort()).toEqual(['one', 'one', 'two', 'two']);
-    expect(await ask(server, '/v1/anyservice/nobody')).toMatchObject({ status: 404 });
+    expect(await ask(server, '/v1/anyservice/unknown')).toMatchObject({ status: 404 });
     for (const id of ['one', 'two']) await ask(server, `/v1/service/orders/${id}`, { method: 'DELETE' });
     await expect.poll(async () => (await ask(server, '/v1/anyservice/orders')).status).toBe(404);
   });
@@ -229,7 +229,7 @@ describe('a discovery server', () => {
     const before = await watches();
     expect(before).toContain(`${chroot}/services/orders/one`);
     for (let i = 0; i < 50; i += 1)
-      expect(await ask(server, `/v1/anyservice/nobody-${i}`)).toMatchObject({ status: 404 });
+      expect(await ask(server, `/v1/anyservice/unknown-${i}`)).toMatchObject({ status: 404 });
     await expect.poll(async () => (await watches()).sort()).toEqual(before.sort());
     expect((await ask(server, '/v1/anyservice/orders')).body).toEqual(ONE);
   });
@@ -307,7 +307,7 @@ describe('a discovery server', () => {
     expect(await ask(server, '/v1/service/orders/two', put(TWO))).toMatchObject({ status: 502 });
   });
 
-  it('tells of 3,000 instances, to many at a time', async () => {
+  it('lists 3,000 instances, to many clients at a time', async () => {
     const server = await start();
     await tree.ensurePath('/services/orders');
     const ids = Array.from({ length: 3_000 }, (_, index) => String(index).padStart(4, '0'));
@@ -405,7 +405,7 @@ describe('who may change anything', () => {
     expect((await ask(server, '/v1/service/orders')).body).toEqual([ONE]);
   });
 
-  it('is nobody beyond this machine without a token, so that such a server does not start', async () => {
+  it('is no client beyond this machine without a token, so that such a server does not start', async () => {
     for (const host of ['0.0.0.0', '::'])
       await expect(start({ listen: { host, port: 0 } })).rejects.toMatchObject({
         code: 'CONFIG_INVALID',

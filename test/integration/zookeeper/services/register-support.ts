@@ -11,7 +11,7 @@ import { TreeReader } from '../../../support/tree-reader.js';
 import { LONGEST_SESSION, uniqueChroot } from '../../../support/zookeeper.js';
 
 const WORKER = fileURLToPath(new URL('../../../fixtures/programs/worker.mjs', import.meta.url));
-// Long enough for a machine on which a write may take seconds: none of them is to be lost by chance.
+// Long enough for a machine on which a write may take seconds: no session is to be lost by chance.
 const LEASE = ['--nodes', '3', '--duration', '30s', '--log-level', 'debug'];
 
 /** Where node id 0 is announced, and as what. */
@@ -78,8 +78,8 @@ export class RegisterScene {
 }
 
 /**
- * Whether the service of a task that has been told to end was not known to be out within the second for which
- * that is waited for.
+ * Whether the service of a task that has been asked to end was not known to be out within the second that is
+ * allowed for it.
  */
 export function inVain(task: Task): boolean {
   return /not known to be out yet/.test(task.stderr());
@@ -125,7 +125,7 @@ export async function comesAndGoes(scene: RegisterScene, kind: 'http' | 'tcp'): 
 
   task.kill('SIGUSR2');
   await scene.untilIds(['task']);
-  // The renewals went on, and the log tells of changes alone.
+  // The renewals went on, and the log reports only changes.
   expect(task.log().filter(({ msg }) => /is lost/.test(msg))).toEqual([]);
   const healthy = () => task.log().flatMap(({ fields }) => fields.healthy ?? []);
   await expect.poll(healthy).toContain(false);
@@ -134,7 +134,7 @@ export async function comesAndGoes(scene: RegisterScene, kind: 'http' | 'tcp'): 
   expect(all.every((now, index) => now !== all[index - 1])).toBe(true);
 
   task.kill('SIGTERM');
-  const [, standing] = await task.waitForOutput(/^told, with (.*) there$/m);
+  const [, standing] = await task.waitForOutput(/^asked to end, with (.*) there$/m);
   expect((await task.exit).code).toBe(0);
   if (!inVain(task)) expect(standing).toBe(JSON.stringify([NODE]));
   await scene.untilIds([]);

@@ -172,7 +172,7 @@ export function describeRouting(name: string, client: RoutingClient): void {
       await expect.poll(() => cut, POLL).toBe(true);
     });
 
-    it('leaves status codes alone where it is told so', async () => {
+    it('leaves status codes alone where it is configured so', async () => {
       const [bad, good] = [
         await backends.http('bad', (_request, response) => response.writeHead(503).end('busy')),
         await backends.http('good'),

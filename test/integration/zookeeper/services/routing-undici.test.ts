@@ -218,7 +218,7 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
     expect(await body.text()).toBe('shop.example');
   });
 
-  it('leaves requests to other hosts alone, or takes those of the hosts that it is told', async () => {
+  it('leaves requests to other hosts alone, or takes those of the configured hosts', async () => {
     const [a, other] = [await backends.http('a'), await backends.http('other')];
     const there = `http://127.0.0.1:${other.instance.port}/`;
     expect(await (await undici.request(there, { dispatcher: over([a]) })).body.text()).toBe('other');
@@ -294,7 +294,7 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
   });
 
   if (name === 'undici 7')
-    it('tells a handler of undici 7 of one request, however many attempts it took', async () => {
+    it('reports one request to a handler of undici 7, however many attempts it took', async () => {
       const [bad, good] = [await backends.resetting('bad'), await backends.http('good')];
       const dispatcher = over([bad, good]) as unknown as undici7.Dispatcher;
       const calls: string[] = [];

@@ -57,7 +57,7 @@ function cached(zookeeper = client(connect), options: Partial<ServiceCacheOption
   return { cache, zookeeper, reports, reported, ids };
 }
 
-/** What a query tells at this moment. */
+/** What a query returns at this moment. */
 function queried(): Promise<readonly ServiceInstance[]> {
   return new ServiceDirectory({
     zookeeper: other,
@@ -68,7 +68,7 @@ function queried(): Promise<readonly ServiceInstance[]> {
 }
 
 describe('a service cache', () => {
-  it('knows the instances that stand there already, disabled ones too, as a query tells them', async () => {
+  it('knows the existing instances, disabled ones too, as a query returns them', async () => {
     await add('b', { payload: { zone: 'x' } });
     await add('c', { enabled: false });
     await add('a', { sslPort: 8443 });
@@ -94,7 +94,7 @@ describe('a service cache', () => {
     expect(reported).toEqual(['a']);
   });
 
-  it('tells each join, update and leave, and keeps the same array until then', async () => {
+  it('reports each join, update and leave, and keeps the same array until then', async () => {
     await add('b');
     const { cache, reported, ids } = cached();
     await cache.ready;
@@ -113,7 +113,7 @@ describe('a service cache', () => {
     expect(reported).toEqual(['b', 'a,b', 'a,b', 'a']);
   });
 
-  it('tells nothing of writes that change nothing, nor to who has unsubscribed, nor after its end', async () => {
+  it('reports nothing of writes that change nothing, nor to a listener that has unsubscribed, nor after its end', async () => {
     await add('a');
     await add('b');
     const { cache, reported } = cached();
@@ -191,7 +191,7 @@ describe('a service cache', () => {
     expect(reports.map((report) => report.split(' ')[0])).toEqual([path('a'), path('b')]);
   });
 
-  it('tells sequential instances apart although they have one id', async () => {
+  it('distinguishes sequential instances although they have one id', async () => {
     for (let i = 0; i < 3; i += 1)
       await other.createWithParents(
         path('s'),
@@ -244,9 +244,9 @@ describe('a service cache', () => {
     const { cache, reported } = cached();
     await cache.ready;
     expect(cache.instances.map(({ id }) => id)).toEqual(ids);
-    // What is told to the listeners is told once, not once for each.
+    // What is reported to the listeners is reported once, not once for each.
     expect(reported).toHaveLength(1);
-    // At one moment each: how many the servers tell of at once is no matter of chance then.
+    // At one moment each: how many the servers report at once is no matter of chance then.
     for (const half of [ids.slice(0, 500), ids.slice(500, 1_000)])
       await other.multi(half.map((id) => ({ type: 'remove' as const, path: path(id) })));
     await expect.poll(() => cache.instances.length).toBe(2_000);

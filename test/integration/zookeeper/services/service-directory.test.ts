@@ -56,7 +56,7 @@ describe('a query', () => {
     expect(await zookeeper.children('/')).toBeUndefined();
   });
 
-  it('tells names and instances in their order, disabled ones among them', async () => {
+  it('lists names and instances in their order, disabled ones among them', async () => {
     const services = directory();
     for (const id of ['c', 'a', 'b']) await services.write(orders({ id, enabled: id !== 'b' }));
     await services.write(orders({ name: 'billing' }));
@@ -87,7 +87,7 @@ describe('a query', () => {
     for (const [id, data] of garbage) await put(`/services/orders/${id}`, data);
     await put('/services/orders/secret', 'none of your business');
     await restrict(connect, '/services/orders/secret', ['delete', 'admin']);
-    // Children of an instance are none of the service's.
+    // Children of an instance are not instances of the service.
     await put('/services/orders/array/below', '{}');
     for (let round = 0; round < 3; round += 1) {
       expect(await services.instances('orders')).toEqual([readable]);
@@ -127,7 +127,7 @@ describe('a query', () => {
     });
   });
 
-  it('rejects where ZooKeeper fails, in place of telling half of the instances', async () => {
+  it('rejects where ZooKeeper fails, instead of returning half of the instances', async () => {
     const services = directory();
     for (const id of ['a', 'b']) await services.write(orders({ id }));
     const read = zookeeper.read.bind(zookeeper);
@@ -172,7 +172,7 @@ describe('a single write', () => {
     },
   );
 
-  it('of a sequential instance tells which znode the servers have made', async () => {
+  it('shows which znode the servers have made of a sequential instance', async () => {
     const services = directory();
     expect(await services.write(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }))).toBe(
       '/services/orders/one0000000000',

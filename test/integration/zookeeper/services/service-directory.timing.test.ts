@@ -8,7 +8,7 @@ import { orders } from './services-support.js';
 
 afterEach(closeClients);
 
-it('a query is one of a thousand instances within 5 s, and tells all of them', async () => {
+it('a query is one of a thousand instances within 5 s, and returns all of them', async () => {
   const zookeeper = client(`${inject('zookeeper').connect}${uniqueChroot()}`);
   const services = new ServiceDirectory<unknown>({ zookeeper, clock: systemClock, payload: jsonPayload });
   await services.write(orders({ id: 'first' }));

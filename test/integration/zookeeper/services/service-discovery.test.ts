@@ -68,7 +68,7 @@ async function letSee({ zookeeper }: Registrant): Promise<void> {
   await zookeeper.read(PATH);
 }
 
-/** What tells a znode from another one in its place, and whether it was changed. */
+/** What distinguishes a znode from another one in its place, and shows whether it was changed. */
 async function identity(): Promise<unknown> {
   const { createdZxid, version } = (await reader.read(PATH))?.stat ?? {};
   return { createdZxid, version };
@@ -160,7 +160,7 @@ describe('registering an instance', () => {
     expect(await reader.children('/services/orders')).toEqual(['one0000000001']);
   });
 
-  it('tells of an update in the same znode, and refuses one of an instance that is not registered here or has another type', async () => {
+  it('reports an update in the same znode, and refuses one of an instance that is not registered here or has another type', async () => {
     const one = registrant(connect);
     for (const serviceType of ['DYNAMIC', 'DYNAMIC_SEQUENTIAL', 'STATIC'] as const) {
       const instance = orders({ serviceType, id: serviceType });
@@ -302,7 +302,7 @@ describe('an instance that is registered', () => {
     await until(async () => (await at()) !== undefined);
   });
 
-  it('stands in every new session, once, whatever its type', async () => {
+  it('exists in every new session, once, whatever its type', async () => {
     const one = registrant(connect);
     const instances = (['DYNAMIC', 'DYNAMIC_SEQUENTIAL', 'STATIC'] as const).map((serviceType) =>
       orders({ serviceType, id: serviceType }),
@@ -328,7 +328,7 @@ describe('an instance that is registered', () => {
     expect(await reader.children('/services/orders')).toEqual([]);
   });
 
-  it('replaces what stands there at that moment, of whatever mode and session, and no reader ever sees the place empty', async () => {
+  it('replaces the content of that moment, of whatever mode and session, and no reader ever sees the place empty', async () => {
     // Slow enough for whatever is not done at once to be seen.
     const { proxy, through } = await throughProxy(connect);
     proxy.delay(30);

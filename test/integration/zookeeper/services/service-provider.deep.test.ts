@@ -25,7 +25,7 @@ interface Scene {
   readonly register: (by: ZooKeeperClient, id: string, fields?: Partial<ServiceInstance>) => Promise<void>;
   readonly cache: ServiceCache;
   readonly provider: ServiceProvider;
-  /** How often the cache has told of a change. */
+  /** How often the cache has reported a change. */
   readonly changes: () => number;
 }
 

@@ -363,7 +363,7 @@ describe('a registrant of another kind, which takes a place by removing and crea
 });
 
 describe('an instance that is unregistered before its turn comes, and registered again', () => {
-  it('stands there', async () => {
+  it('exists', async () => {
     const one = registrant(connect);
     await one.zookeeper.whenConnected();
     const create = one.zookeeper.createWithParents.bind(one.zookeeper);
@@ -422,7 +422,7 @@ describe('a znode whose making was not answered', () => {
     expect(one.events.map(({ type }) => type)).not.toContain('superseded');
   });
 
-  it('is put right where somebody overwrote it meanwhile, also when it was made for the second time', async () => {
+  it('is put right where another client overwrote it meanwhile, also when it was made for the second time', async () => {
     const one = registrant(connect);
     await one.discovery.register(orders());
     let isMade = false;
@@ -477,7 +477,7 @@ describe('a znode whose making was not answered', () => {
 });
 
 describe('a znode whose number of transaction is not known yet', () => {
-  it('is made anew where somebody was quicker to overwrite it, so that it can be told from others', async () => {
+  it('is made again where another client overwrote it first, so that it can be distinguished from others', async () => {
     const one = registrant(connect);
     afterNextCreate(one, async (path) => {
       await reader.setData(path, 'scribble');
@@ -520,7 +520,7 @@ describe('a removal', () => {
   });
 
   it.each(['before', 'after'])(
-    'of a number that was given out again to another is none of ours, %s our first look at it',
+    'of a number that was given out again to another is not one of ours, %s our first look at it',
     async (when) => {
       const one = registrant(connect);
       await one.zookeeper.whenConnected();

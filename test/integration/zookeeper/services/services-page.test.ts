@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { leaseText, servicesIn } from '../../../../src/app/console/services/services-model.js';
+import { startNodeServer } from '../../../../src/app/http/node-server.js';
 import {
   type DiscoveryServer,
   type DiscoveryServerOptions,
   startDiscoveryServer,
 } from '../../../../src/app/services/curator/discovery-server.js';
-import { startNodeServer } from '../../../../src/app/http/node-server.js';
 import { servicesPage } from '../../../../src/app/services/services-api.js';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import type { ServiceEntry } from '../../../../src/node/wire/entries-wire.js';
@@ -81,7 +81,7 @@ const remove = ({ url }: DiscoveryServer, id: string, headers: Record<string, st
 
 const stored = async (id: string) => (await tree.read(`/services/orders/${id}`))?.data.toString();
 
-describe('the page of services is told', () => {
+describe('the page of services is notified', () => {
   it('of services, instances and payloads, of what is no instance, and of every change', async () => {
     const [one, two] = [registrant(address), registrant(address)];
     await one.discovery.register(orders({ id: 'one', payload: { zone: '<b>a</b>' } }));
@@ -150,7 +150,7 @@ describe('the page of services is told', () => {
     await discovery.register(orders({ id: 'claims', payload: { nodeId: 9, version: 1 } }));
     await discovery.register(orders({ id: 'spring', payload: spring }));
     await discovery.register(orders({ id: 'task-3' }));
-    await discovery.register(orders({ id: 'nobody' }));
+    await discovery.register(orders({ id: 'no-node' }));
     const node = (id: number, version: number) =>
       tree.createWithParents(
         `/discovery/nodes/00/${(id + 8).toString(16).padStart(2, '0')}`,
@@ -163,9 +163,9 @@ describe('the page of services is told', () => {
     const followed = follow(await start());
     const lease = (id: string) => leaseText(followed.order(id) as ServiceEntry);
     await until(() => followed.model.store.isWhole);
-    // The two trees are read beside each other.
+    // The two trees are read at the same time.
     await expect
-      .poll(() => ['mapped', 'task-3', 'spring', 'claims', 'nobody'].map(lease))
+      .poll(() => ['mapped', 'task-3', 'spring', 'claims', 'no-node'].map(lease))
       .toEqual([
         'node id 1, version 7, task task-1',
         'node id 3, version 2, task task-3',
@@ -353,7 +353,7 @@ describe('a change by the page', () => {
   });
 });
 
-it('a console tells the same behind its token, and names it in its own page', async () => {
+it('a console reports the same behind its token, and names it in its own page', async () => {
   await tree.createWithParents('/services/orders/one', '{}', 'persistent');
   const options = {
     listen: LOOPBACK,

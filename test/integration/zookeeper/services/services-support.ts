@@ -56,7 +56,7 @@ export async function closeRegistrants(): Promise<void> {
   await closeClients();
 }
 
-/** An instance of `orders` unless it is told otherwise. */
+/** An instance, of `orders` by default. */
 export function orders(init: Partial<ServiceInstanceInit> = {}): ServiceInstance {
   return newInstance(
     { name: 'orders', id: 'one', address: '10.0.0.7', port: 8080, ...init },
@@ -69,7 +69,7 @@ export function sessionIdOf({ state }: Pick<ZooKeeperClient, 'state'>): string |
   return 'sessionId' in state ? state.sessionId : undefined;
 }
 
-/** Ends the session of a client, which is not told before, and waits for its next one. */
+/** Ends the session of a client, which is not notified before, and waits for its next one. */
 export async function renewSession({ zookeeper }: Pick<Registrant, 'zookeeper'>): Promise<void> {
   const { sessionId } = await zookeeper.whenConnected();
   await expireSession({ connect: inject('zookeeper').connect, sessionId });

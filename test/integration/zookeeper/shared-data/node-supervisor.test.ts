@@ -128,7 +128,7 @@ describe('a supervised node', () => {
       .toEqual([0, 0, { status: 'stopped', reason: 'lease-lost' }]);
   });
 
-  describe('that stands for a lease of a store', () => {
+  describe('that represents a lease of a store', () => {
     let directory: string;
     let lease: ManagedLease;
     const hold = (durationMs: number) =>

@@ -29,7 +29,7 @@ async function open(paths?: PathStrategy) {
 }
 
 describe('shared data', () => {
-  it('stands in the znodes of the specification, to the byte', async () => {
+  it('is stored in the znodes of the specification, to the byte', async () => {
     const { client, data } = await open();
     const states = await data.map('states', { scope: 'us' });
     await states.set('Virginia', 10);
@@ -90,7 +90,7 @@ describe('shared data', () => {
     expect(String((await client.read(`${set.path}/bad`))?.data)).toBe('{"type":"Odd","value":"3"}');
   });
 
-  it('is written under a condition where asked to, also when an entry was made anew', async () => {
+  it('is written under a condition where asked to, also when an entry was made again', async () => {
     const { data } = await open();
     const map = await data.map<string, number>('cas');
     expect(await map.set('k', 1, { ifVersion: 'absent' })).toBe(true);

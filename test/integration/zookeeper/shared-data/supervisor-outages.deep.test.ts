@@ -2,7 +2,6 @@ import { afterEach, expect, inject, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../../src/core/base/system.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { sharedData } from '../../../../src/zookeeper/shared-data/shared-data.js';
-import { packageRoot } from '../../../support/package-root.js';
 import { ProcessHandle } from '../../../support/process-handle.js';
 import { killAll, runProcess } from '../../../support/processes.js';
 import { startZooKeeperProcess, type ZooKeeperProcess } from '../../../support/servers/zookeeper-process.js';
@@ -50,7 +49,7 @@ it('keeps its node, or replaces it once, through a restart of the server; its da
       if (status === 'connected') connectedAt = clock.monotonic();
     });
     await server.start();
-    // The server counts a session anew when it starts.
+    // The server restarts the timeout of a session when it starts.
     await expect.poll(() => connectedAt > 0 && supervisor.state.status, { timeout: 60_000 }).toBe('joined');
     expect(await data.synced({ timeoutMs: 30_000 })).toBe(true);
     expect(clock.monotonic() - connectedAt).toBeLessThan(backWithin(writtenMs));

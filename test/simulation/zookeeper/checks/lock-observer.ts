@@ -40,8 +40,8 @@ const READ = '__READ__';
 /**
  * Watches one lock from outside, in true time.
  *
- * A task believes while its handle's `isValid()` says so, and when it is lost, until the deadline that it is
- * told, or until it has ended its work. Belief can only begin in a step of the task's own process, so it is
+ * A task believes while its handle's `isValid()` says so, and when it is lost, until the deadline that it
+ * gets, or until it has ended its work. Belief can only begin in a step of the task's own process, so it is
  * enough to look after each step at the task whose step it was.
  */
 export class LockObserver {

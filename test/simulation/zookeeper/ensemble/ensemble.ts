@@ -15,8 +15,8 @@ const FLOWS_ON_SHARE = 1 / 2;
 export interface EnsembleConditions {
   readonly servers: number;
   /**
-   * The servers' unit of time: sessions last 2 to 20 ticks, and servers tell the leader of sessions every
-   * half tick.
+   * The servers' unit of time: sessions last 2 to 20 ticks, and servers report their sessions to the leader
+   * every half tick.
    */
   readonly tickMs: number;
   /** After this time without its leader a server drops its clients. */
@@ -166,7 +166,7 @@ export class Ensemble {
     (this.servers[index] as Server).lagsUntil = this.scheduler.now + lastsMs;
   }
 
-  /** Between two of these faults a server has told the leader of its sessions. */
+  /** Between two of these faults a server has reported its sessions to the leader. */
   #disturb(server: Server, lastsMs: number): boolean {
     const { now } = this.scheduler;
     if (!this.leader.present || !server.serving || now < Math.max(server.calmAt, this.leadingServer.calmAt))

@@ -31,7 +31,7 @@ export class Line<Message> {
       if (epoch !== this.#epoch) return;
       const held = heldUntil();
       if (held > scheduler.now) return scheduler.at(held, actor, arrive);
-      // What was held back arrives at one time, and the scheduler tells no order then.
+      // What was held back arrives at one time, and the scheduler gives no order then.
       const [first] = this.#messages.splice(0, 1);
       if (first !== undefined) deliver(first);
     };

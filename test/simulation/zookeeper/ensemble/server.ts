@@ -32,7 +32,7 @@ export class Server {
   readonly #onApplied = new Map<number, (transaction: Transaction) => void>();
   readonly #toLeader: Line<() => void>;
   readonly #fromLeader: Line<() => void>;
-  /** Sessions that were heard of since the leader was last told. */
+  /** Sessions that were heard of since the last report to the leader. */
   #touched = new Set<string>();
   #lastApplyAt = 0;
   #epoch = 0;
@@ -172,7 +172,7 @@ export class Server {
     return { zxid, code: Code.ok, value: { data: tree.data(path), stat } };
   }
 
-  /** The leader tells of a transaction that a majority has. */
+  /** The leader announces a transaction that a majority has. */
   learn(transaction: Transaction): void {
     const { scheduler } = this.ensemble;
     this.#fromLeader.send(() => {

@@ -24,15 +24,15 @@ export class WatchTable {
     this.#children.clear();
   }
 
-  /** Tells of a change, each connection once for each path. */
-  trigger(change: Change, tell: (connection: Connection, path: string, isGone: boolean) => void): void {
+  /** Notifies of a change, each connection once for each path. */
+  trigger(change: Change, notify: (connection: Connection, path: string, isGone: boolean) => void): void {
     const { path } = change;
     const own = new Set(take(this.#data, path));
     if (change.type === 'remove') for (const connection of take(this.#children, path)) own.add(connection);
-    for (const connection of own) tell(connection, path, change.type === 'remove');
+    for (const connection of own) notify(connection, path, change.type === 'remove');
     if (change.type === 'set') return;
     const parent = parentOf(path);
-    for (const connection of take(this.#children, parent)) tell(connection, parent, false);
+    for (const connection of take(this.#children, parent)) notify(connection, parent, false);
   }
 }
 

@@ -68,11 +68,11 @@ export class BarrierScenario implements Scenario {
     }
     this.#hadItsTurn(run);
     if (world.recording) world.note(run.name, 'has passed');
-    // Another session may be told of an older state, by a server that lags behind.
+    // Another session may see an older state, at a server that lags behind.
     const { state } = zookeeper;
     const isSame = 'sessionId' in state && 'sessionId' in session && state.sessionId === session.sessionId;
     if (hasShut && isSame && this.#openedAt < begun)
-      world.fail('barrier', `${run.name} has passed the gate that it has shut, and nobody opened`);
+      world.fail('barrier', `${run.name} has passed the gate that it has shut, and no task opened`);
   }
 
   /** Whether it was done. */
@@ -98,7 +98,7 @@ export class BarrierScenario implements Scenario {
   }
 
   waiting(runs: readonly Run[]): string | undefined {
-    // Where the one that opens is left out, nobody else does.
+    // Where the one that opens is left out, no other task does.
     if (!runs.some(({ host }) => host === 0)) return undefined;
     const late = runs.find(({ host }) => (this.#turns.get(host) ?? 0) < this.world.conditions.quietAt);
     return late && `${late.name} was not let through since the faults have ended`;

@@ -13,13 +13,13 @@ const MOST = 60;
 const CALL_MS = 5_000;
 
 /**
- * Tasks that add to one counter, each time another power of two: its value tells which additions were carried
+ * Tasks that add to one counter, each time another power of two: its value shows which additions were carried
  * out, and whether one was twice.
  */
 export class CounterScenario implements Scenario {
   readonly containers = [];
   #added = 0;
-  /** The bits that stand there for certain, and those that may. */
+  /** The bits that are set for certain, and the bits that may be. */
   #certain = 0n;
   #possible = 0n;
   readonly #turns = new Map<number, number>();
@@ -47,7 +47,7 @@ export class CounterScenario implements Scenario {
     try {
       const value = await bounded(world, run, 'add', timeoutMs ?? CALL_MS, one.add(bit, { timeoutMs }));
       if (world.recording) world.note(run.name, `has added ${bit}: ${value}`);
-      if ((value & bit) === 0n) world.fail('counter', `${run.name} added ${bit}, and was told ${value}`);
+      if ((value & bit) === 0n) world.fail('counter', `${run.name} added ${bit}, and got ${value}`);
       this.#certain |= bit;
       world.counts.tenures += 1;
       this.#turns.set(run.host, world.scheduler.now);

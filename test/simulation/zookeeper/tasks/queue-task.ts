@@ -69,12 +69,12 @@ export class QueueScenario implements Scenario {
 
   async #take(run: Run, one: Queue<Buffer | TakenItem>): Promise<void> {
     const { world } = this;
-    // Nobody waits to the end for items that do not come.
+    // No task waits to the end for items that do not come.
     const limitMs = run.dice.magnitude(20, world.quiet ? 500 : 2 * world.conditions.grantedMs);
     let taken: Buffer | TakenItem;
     this.#underWay += 1;
     try {
-      // A removal under way is waited for, after a pause anew.
+      // A removal under way is waited for, again after a pause.
       const moreMs = this.hasLocks ? 0 : CALL_MS;
       taken = await bounded(
         world,

@@ -1,23 +1,15 @@
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import type { ClusterView } from '../../node/monitor/cluster-view.js';
-import type { FollowedParts } from '../../node/monitor/discovery/discovery-comparison.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store.js';
+import { connectTo } from '../kit/call.js';
+import type { Logger } from '../kit/log/logger.js';
+import type { Io } from '../kit/terminal/io.js';
+import { withTimeout } from '../kit/terminal/with-timeout.js';
+import { followedOf } from '../products.js';
 import type { Settings } from '../settings/settings.js';
-import { connectTo } from './call.js';
-import type { Logger } from './log/logger.js';
-import type { Io } from './terminal/io.js';
-import { withTimeout } from './terminal/with-timeout.js';
 
 /** How long the closing of a connection may hold up the exit, in milliseconds. */
 const CLOSE_LIMIT_MS = 500;
-
-/**
- * Whether a cluster can be seen from another thread or process: a fixed node id is leased nowhere, and only
- * its holder sees `memory:`.
- */
-export function isVisible({ nodeId, provider, store }: Settings): boolean {
-  return nodeId === undefined && (provider === 'zookeeper' || store.kind !== 'memory');
-}
 
 /**
  * The cluster, for the console: one view for all requests, with its own connections. No renewal of a lease
@@ -35,7 +27,7 @@ export function ownClusterView(
   let isClosed = false;
   const open = async () => {
     const { ClusterFollower } = await import('../../node/monitor/cluster-follower.js');
-    const { shardsReport } = await import('../../node/shards/read-shards.js');
+    const followed = await followedOf(settings);
     if (isClosed) throw new Error('this command is ending');
     const zookeeper = toZooKeeper && (await connectTo(toZooKeeper, io));
     if (zookeeper) opened.push(() => zookeeper.close());
@@ -49,8 +41,7 @@ export function ownClusterView(
       session,
       zookeeper,
       connect,
-      parts: zookeeper && (await followedParts(settings)),
-      shards: shardsReport,
+      ...followed,
     });
     opened.push(() => follower.close());
     return follower;
@@ -80,15 +71,5 @@ export function ownClusterView(
       await view?.catch(() => undefined);
       await disconnect();
     },
-  };
-}
-
-/** What the console shows of ZooKeeper in addition to the discovery tree. */
-async function followedParts({ consoleLocks, consoleData, configRoot }: Settings): Promise<FollowedParts> {
-  const { followedConfigurations } = await import('../../zookeeper/configuration/fleet.js');
-  return {
-    locks: consoleLocks && (await import('../../zookeeper/recipes/standings.js')).followedLocks(consoleLocks),
-    data: consoleData && (await import('../../zookeeper/shared-data/report.js')).followedData(consoleData),
-    configurations: followedConfigurations(configRoot),
   };
 }

@@ -7,16 +7,16 @@ import {
   camundaHeld,
   camundaReleased,
   camundaRestore,
-} from '../../../test/support/camunda-objects.js';
-import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { initializeCluster } from '../../core/lease/operate/initialize.js';
-import { StoreSession } from '../../core/lease/session/store-session.js';
-import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
-import { type MemoryCall, MemoryLeaseStore } from '../../core/store/memory/memory-lease-store.js';
-import { ClusterFollower } from './cluster-follower.js';
-import { scanPage } from './cluster-page.js';
-import { ClusterReader } from './cluster-reader.js';
-import { expiresInMs } from './status-report.js';
+} from '../../../../test/support/camunda-objects.js';
+import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
+import { initializeCluster } from '../../../core/lease/operate/initialize.js';
+import { StoreSession } from '../../../core/lease/session/store-session.js';
+import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
+import { type MemoryCall, MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
+import { ClusterFollower } from '../cluster-follower.js';
+import { scanPage } from '../cluster-page.js';
+import { ClusterReader } from '../cluster-reader.js';
+import { expiresInMs } from '../status-report.js';
 
 let clock: VirtualClock;
 let bucket: MemoryBucket;
@@ -70,7 +70,7 @@ describe('a cluster of Camunda 8', () => {
       [3, 'retired', 3, undefined],
     ]);
     expect(nodes[0]).toMatchObject({ timestamp: clock.now() + 15_000, knownNodes: { 0: 4, 1: 7 } });
-    expect(nodes.map(({ camunda }) => camunda?.acquirable)).toEqual([true, true, true, false]);
+    expect(nodes.map(({ foreign }) => foreign?.camunda?.acquirable)).toEqual([true, true, true, false]);
     expect(head).toMatchObject({
       format: 'camunda',
       cluster: { size: 4, durationMs: 15_000, graceMs: 0, idWidth: null, bootstrapped: true },
@@ -101,8 +101,8 @@ describe('a cluster of Camunda 8', () => {
     put(CAMUNDA_MARKER);
     const reader = new ClusterReader(session, clock);
     const { nodes } = await scan(reader);
-    expect(nodes.map(({ camunda }) => camunda?.clockOffsetMs)).toEqual([0, 30_000, 0, -13_000]);
-    expect(nodes.map(({ camunda }) => camunda?.warning ?? null)).toEqual([
+    expect(nodes.map(({ foreign }) => foreign?.camunda?.clockOffsetMs)).toEqual([0, 30_000, 0, -13_000]);
+    expect(nodes.map(({ foreign }) => foreign?.camunda?.warning ?? null)).toEqual([
       null,
       'its holder’s clock is 30 s ahead of the other holders’, or its lease duration is another one',
       null,
@@ -134,7 +134,7 @@ describe('a cluster of Camunda 8', () => {
     const { nodes } = await scan();
     expect(nodes.map(({ state }) => state)).toEqual(['unreadable', 'held', 'held', 'absent', 'vacant']);
     expect(nodes[0]?.problem).toBe('lease object has a body and no metadata');
-    expect(nodes[2]?.camunda?.warning).toBe(
+    expect(nodes[2]?.foreign?.camunda?.warning).toBe(
       'its body says node id 7: the holder works as that one, and renews 7.json',
     );
   });
@@ -163,7 +163,7 @@ describe('a cluster of Camunda 8', () => {
     put(CAMUNDA_MARKER);
     const request = { everything: false, paged: false, limit: 100, telling: false };
     const found = await scanPage(new ClusterReader(session, clock), request, new AbortController().signal);
-    expect(found).toMatchObject({ nodes: [], totals: { held: 0, free: 0 }, camunda: { restores: [] } });
+    expect(found).toMatchObject({ nodes: [], totals: { held: 0, free: 0 }, foreign: { restores: [] } });
   });
 
   it('reads no object that a LIST does not show, however far the node ids are apart and however many other objects there are', async () => {

@@ -1,16 +1,12 @@
-import { CAMUNDA_MARKER } from '../../../core/lease/model/camunda-codec.js';
-import { CLUSTER_KEY } from '../../../core/lease/model/cluster-config.js';
-import { findCamunda } from '../../../core/lease/model/foreign-cluster.js';
-import type { NodeStatus } from '../../../core/lease/operate/inspect.js';
-import { type StoreSession, UNHURRIED_LISTING_MS } from '../../../core/lease/session/store-session.js';
-import type { ProbeOptions } from '../../../core/store/probe/probe.js';
-import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
-import { damageOf, totalsOf } from '../../../node/monitor/listed-cluster.js';
-import { formatSetting, pluralize, someOf } from '../../kit/terminal/text.js';
-import { restoredText } from '../status/status-table.js';
-import type { ClusterCheckup } from './cluster-checkup.js';
-import { clockFinding } from './diagnosis.js';
-import { type Finding, finding } from './finding.js';
+import { CAMUNDA_MARKER } from '../../core/lease/camunda/camunda-format.js';
+import type { NodeStatus } from '../../core/lease/operate/inspect.js';
+import type { StoreSession } from '../../core/lease/session/store-session.js';
+import type { ProbeOptions } from '../../core/store/probe/probe.js';
+import { ClusterReader } from '../../node/monitor/cluster-reader.js';
+import { damageOf, type PagedCluster, totalsOf } from '../../node/monitor/listed-cluster.js';
+import { type RestoreReport, warningOf } from '../../node/wire/status-report.js';
+import { clockFinding, type Finding, finding } from '../kit/finding.js';
+import { formatSetting, pluralize, someOf } from '../kit/terminal/text.js';
 
 /**
  * The pause between two looks, in milliseconds: a lease of 30 s is renewed in it, and Camunda recommends 5 to
@@ -18,18 +14,7 @@ import { type Finding, finding } from './finding.js';
  */
 const PAUSE_MS = 11_000;
 
-/**
- * Whether a store holds a cluster of Camunda 8; for one of nodelease it takes a read.
- * @throws {StoreError}
- */
-export async function isCamundas(session: StoreSession, signal?: AbortSignal): Promise<boolean> {
-  if ((await session.read(CLUSTER_KEY, { signal })) !== undefined) return false;
-  const { objects } = await session.list({
-    signal,
-    timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs),
-  });
-  return (await findCamunda(session, objects, { signal })) !== undefined;
-}
+type Examined = Pick<PagedCluster, 'cluster' | 'nodes' | 'totals'>;
 
 /**
  * Looks at a cluster of Camunda 8, twice where a lease has expired. Nothing is written.
@@ -38,15 +23,15 @@ export async function isCamundas(session: StoreSession, signal?: AbortSignal): P
 export async function examineCamunda(
   session: StoreSession,
   { clock, signal }: Pick<ProbeOptions, 'clock' | 'signal'>,
-): Promise<{ readonly findings: readonly Finding[]; readonly status?: ClusterCheckup }> {
+): Promise<{ readonly findings: readonly Finding[]; readonly status?: Examined }> {
   const reader = new ClusterReader(session, clock);
-  const { hints, nodes, camunda, clockOffsetMs } = await reader.scan(signal);
+  const { hints, nodes, foreign, clockOffsetMs } = await reader.scan(signal);
   if (hints === undefined) return { findings: [] };
   const expired = nodes.filter(({ state }) => state === 'expired');
   if (expired.length > 0) await clock.sleep(PAUSE_MS, signal);
   const later = expired.length > 0 ? (await reader.scan(signal)).nodes : [];
   const [min, max] = clockOffsetMs ?? [Number.NaN, Number.NaN];
-  const status = { cluster: hints.cluster, nodes, totals: totalsOf(nodes, hints), foreign: undefined };
+  const status = { cluster: hints.cluster, nodes, totals: totalsOf(nodes, hints) };
   const findings = [
     finding(
       'format',
@@ -61,7 +46,7 @@ export async function examineCamunda(
         return now?.taskId === taskId && now?.version === version && now.timestamp !== timestamp;
       })
       .map(renewedFinding),
-    ...(camunda?.restores ?? []).map((restore) =>
+    ...(foreign?.restores ?? []).map((restore) =>
       finding(
         'restore',
         restore.problem === null ? 'ok' : 'fault',
@@ -78,7 +63,7 @@ function renewedFinding({ id, taskId }: NodeStatus): Finding {
   return finding('renewed-late', 'fault', detail, 'renewals');
 }
 
-function clusterFindings(status: ClusterCheckup): Finding[] {
+function clusterFindings(status: Examined): Finding[] {
   const { cluster, nodes, totals } = status;
   const lasting =
     cluster.durationMs > 0
@@ -108,7 +93,14 @@ function clusterFindings(status: ClusterCheckup): Finding[] {
   for (const { id, problem } of damage)
     found('lease-objects', 'fault', `node id ${id}: ${problem}: Camunda cannot read it`);
   if (damage.length === 0) found('lease-objects', 'ok', 'Camunda can read all of them');
-  for (const { id, taskId, camunda } of nodes)
-    if (camunda?.warning) found('holders', 'warning', `node id ${id} (${taskId}): ${camunda.warning}`);
+  for (const { id, taskId, foreign } of nodes) {
+    const warning = warningOf(foreign);
+    if (warning) found('holders', 'warning', `node id ${id} (${taskId}): ${warning}`);
+  }
   return findings;
+}
+
+/** What became of a restore. */
+export function restoredText({ restoredNodes, problem }: RestoreReport): string {
+  return problem ?? `node ids restored: ${restoredNodes.join(', ') || 'none'}`;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { nativeCodec } from '../model/lease-codec.js';
 import { decodeCamundaLease, decodeCamundaRestore } from './camunda-codec.js';
-import { nativeCodec } from './lease-codec.js';
 
 // Bytes as Camunda writes them, seen through a proxy.
 const HELD =

@@ -6,13 +6,13 @@ import {
   camundaHeld,
   camundaReleased,
   camundaRestore,
-} from '../../../../test/support/camunda-objects.js';
-import { capturedIo } from '../../../../test/support/captured-io.js';
-import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { StoreSession } from '../../../core/lease/session/store-session.js';
-import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
-import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
-import { examine, showDiagnosis } from './doctor-command.js';
+} from '../../../test/support/camunda-objects.js';
+import { capturedIo } from '../../../test/support/captured-io.js';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { StoreSession } from '../../core/lease/session/store-session.js';
+import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../../core/store/memory/memory-lease-store.js';
+import { examine, showDiagnosis } from '../cli/doctor/doctor-command.js';
 
 let clock: VirtualClock;
 let bucket: MemoryBucket;

@@ -1,8 +1,5 @@
-import { LeaseUnreadableError, parseObject } from './lease-codec.js';
-import type { LeaseState } from './lease-state.js';
-
-/** Camunda 8 writes this object next to its lease objects once all of them exist. */
-export const CAMUNDA_MARKER = 'node-ids-initialized';
+import { LeaseUnreadableError, parseObject } from '../model/lease-codec.js';
+import type { LeaseState } from '../model/lease-state.js';
 
 /** The content of a lease object of Camunda 8. */
 export interface CamundaLease {
@@ -19,19 +16,6 @@ export interface CamundaLease {
   readonly nodeId: number | undefined;
   /** True if it is missing, as in versions before 8.9.0. */
   readonly acquirable: boolean;
-}
-
-/** The additional facts of a lease object of Camunda 8. */
-export interface CamundaNode {
-  /** False for an id that scaling down has given up. */
-  readonly acquirable: boolean;
-  /**
-   * How far the holder's clock seems to be ahead of the other holders', in milliseconds; 0 up to 3 s, null
-   * without a holder.
-   */
-  readonly clockOffsetMs: number | null;
-  /** What an operator should look into, as a sentence without its full stop. */
-  readonly warning: string | null;
 }
 
 type Metadata = Readonly<Record<string, string>>;
