@@ -76,6 +76,7 @@ it.each([
   ['into a later wing on a lower floor', 'core/store/lease-store.ts', '../../zookeeper/client/zookeeper.js'],
   ['sideways', 'zookeeper/recipes/lock.ts', '../services/service-cache.js'],
   ['of a driver by the engine', 'core/lease/hold/holder.ts', '../../store/s3/s3-lease-store.js'],
+  ['of the list of stores by the engine', 'core/lease/hold/holder.ts', '../../store/stores.js'],
   ['of the real clock by the engine', 'core/lease/hold/holder.ts', '../../base/system.js'],
   ['of the table of commands by a room of them', 'app/kit/call.ts', '../cli/commands/commands.js'],
   ['of the command line by the library', 'index.ts', './app/cli/main.js'],

@@ -49,7 +49,7 @@ const stderr = new StandardError(standardErrorWrite, systemClock, (lines) =>
 const early: Error[] = [];
 let warn = (warning: Error): void => void early.push(warning);
 process.removeAllListeners('warning').on('warning', (warning) => {
-  if (!STORES.some(({ muted = [] }) => muted.includes(warning.name))) warn(warning);
+  if (!STORES.some(({ muted }) => muted?.includes(warning.name))) warn(warning);
 });
 const printed = new Writable({
   write(text: Buffer, _, done) {

@@ -39,8 +39,6 @@ export const RECIPE_COMMANDS = [
     description:
       'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, barriers, counters, queues',
   },
-  { name: 'zk barrier', description: 'a gate that is open unless a task has set it' },
-  { name: 'zk queue', description: 'a queue whose items are handed to one task each' },
   holding('lock', "run a command while a lock is held: Curator's InterProcessMutex"),
   holding('elect', "run a command while this task leads: Curator's LeaderLatch"),
   holding(
@@ -58,6 +56,7 @@ export const RECIPE_COMMANDS = [
     [['--leases <n>', 'how many may hold at a time, 1 to 1000000; the same for all users']],
     '--leases 3 ',
   ),
+  { name: 'zk barrier', description: 'a gate that is open unless a task has set it' },
   row(
     'barrier set',
     "set a barrier, Curator's DistributedBarrier",
@@ -90,6 +89,7 @@ export const RECIPE_COMMANDS = [
     [['--add <n>', 'add that first, such as 1 or -5'], JSON_LINE],
     command('counterCommand'),
   ),
+  { name: 'zk queue', description: 'a queue whose items are handed to one task each' },
   row(
     'queue put',
     'put an item at the end of a queue, and print how many',

@@ -62,18 +62,16 @@ export type AllSettings = GivenSettings<Rows>;
 /** The row of each setting. */
 export const ROWS: Rows = Object.assign({}, ...ALL.map(({ rows }) => rows));
 
-type FieldOf<Row> = Row extends { readonly field: infer Field extends string }
-  ? Field
-  : Row extends { readonly option: infer Option extends string }
-    ? Exclude<Option, `${string}.${string}`>
-    : never;
+type FieldOf<Row> = Row extends { readonly field: infer Field } | { readonly option: infer Field }
+  ? Exclude<Field & string, `${string}.${string}`>
+  : never;
 
 /** The settings that are read by themselves, by their fields: the option of the library, or what the row says. */
 export type PlainSettings = {
   readonly [Name in SettingName as FieldOf<Rows[Name]>]?: SettingValue<Name> | undefined;
 };
 
-type Readers = AllOf<Extract<Group, Pick<Required<SettingGroup>, 'read'>>['read']>;
+type Readers = AllOf<Extract<Group, { read: unknown }>['read']>;
 
 /** What the groups read themselves. */
 export type ReadSettings = { readonly [Field in keyof Readers]?: ReturnType<Readers[Field]> };
@@ -104,7 +102,7 @@ export interface NamedSetting extends Setting {
 
 /** Every setting, in the order of the help. */
 export const SETTINGS: readonly NamedSetting[] = Object.entries<SettingGroup>(GROUPS).flatMap(
-  ([group, { rows }]) => namesOf(rows).map((name) => ({ name, group, ...(ROWS[name] satisfies Setting) })),
+  ([group, { rows }]) => namesOf(rows).map((name) => ({ name, group, ...ROWS[name] })),
 );
 
 /** The settings that a command has since their groups say so. */

@@ -8,7 +8,7 @@ import { environmentName, ROWS, SETTINGS, type SettingName } from './settings-ta
 import { announcingProblem } from './zookeeper-settings.js';
 
 const read = (
-  flags: Partial<Record<SettingName, string>> = {},
+  flags: Readonly<Record<string, string>> = {},
   env: Record<string, string> = {},
   hostname = 'host',
 ) => readSettings({ flags, env, hostname });
@@ -50,7 +50,7 @@ describe('settings', () => {
   });
 
   it('can all be given as a flag and as an environment variable alike', () => {
-    const values: Record<SettingName, string> = {
+    const values: Record<SettingName, string> & Record<string, string> = {
       store: 's3://bucket/prefix',
       cluster: 'existing',
       nodes: '20',
@@ -276,7 +276,7 @@ describe('settings', () => {
       { 'node-id': '16', nodes: '16' },
       '--node-id: expected an id below 16 (--nodes 16 makes the ids 0 to 15), got "16"',
     ],
-  ] satisfies [Partial<Record<SettingName, string>>, string][])(
+  ] satisfies [Record<string, string>, string][])(
     'refuse %j with the setting, the value and the bound',
     (flags, message) => {
       expect(() => read(flags)).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message }));

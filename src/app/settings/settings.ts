@@ -20,7 +20,7 @@ import { readStoreAccess } from './store-access.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
 export { environmentName, SETTINGS, type SettingName } from './settings-table.js';
-export { announcingProblem, type ZooKeeperSettings } from './zookeeper-settings.js';
+export type { ZooKeeperSettings } from './zookeeper-settings.js';
 
 /**
  * When a node id is retired: `stop`, the work is asked to end; `drain`, it continues until it ends by itself,

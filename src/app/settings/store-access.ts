@@ -14,9 +14,10 @@ import { readTlsFiles, tlsFile } from './tls-files.js';
 export function readStoreAccess(all: AllSettings, { url }: StoreUrl): StoreAccess {
   const { own, endpoint: takesEndpoint } = storeKindOf(url) ?? {};
   for (const { own: other, schemes } of STORES) {
-    const useless = all.firstFlag((_, name) => other !== own && name in (other?.settings ?? {}));
-    const stores = listed(schemes.map((scheme) => `${scheme}://`));
-    if (useless) refuse({ ...useless, text: '…' }, `a store of ${stores} with it`);
+    if (other === own) continue;
+    const useless = all.firstFlag((_, name) => name in (other?.settings ?? {}));
+    const expected = `a store of ${listed(schemes.map((scheme) => `${scheme}://`))} with it`;
+    if (useless) refuse({ ...useless, text: '…' }, expected);
   }
   const server = all.find('endpoint');
   const endpoint = all.read('endpoint');
@@ -33,10 +34,13 @@ export function readStoreAccess(all: AllSettings, { url }: StoreUrl): StoreAcces
 
 /** The settings that the kind of store has alone, by the fields of its option. */
 function readOwn(all: AllSettings, { option, settings, tlsScheme }: OwnSettings, url: string): object {
-  const isSecure = tlsScheme !== undefined && url.startsWith(`${tlsScheme}:`);
-  const useless = isSecure ? undefined : tlsFile(all, option);
+  const values = Object.entries(settings).map(([name, { option: field = '' }]) => [
+    field.slice(option.length + 1),
+    all.read(name as SettingName),
+  ]);
+  if (tlsScheme === undefined || url.startsWith(`${tlsScheme}:`))
+    return { ...Object.fromEntries(values), ...(tlsScheme && readTlsFiles(all, option)) };
+  const useless = tlsFile(all, option);
   if (useless) refuse(useless, `a store of ${tlsScheme}:// with it (nothing is encrypted without)`);
-  const names = Object.keys(settings).filter((name) => settings[name]?.verbatim !== 'option');
-  const values = names.map((name) => [name.slice(option.length + 1), all.read(name as SettingName)]);
-  return { ...Object.fromEntries(values), ...(isSecure && readTlsFiles(all, option)) };
+  return Object.fromEntries(values);
 }

@@ -8,18 +8,16 @@ import type { AllSettings, SettingName } from './settings-table.js';
 /** More bytes than all CAs that an operating system trusts have. */
 const MAX_PEM = 2 ** 20;
 
-/** @param server what their names begin with */
-const given = (all: AllSettings, server: string, part: keyof TlsFiles): Given | undefined =>
-  all.find(`${server}-${part}` as SettingName);
-
 /**
  * The contents of the files that settings name, checked.
+ *
+ * @param server what the names of the settings begin with
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
 export function readTlsFiles(all: AllSettings, server: string): TlsFiles {
-  const ofPart = (part: keyof TlsFiles) => given(all, server, part);
+  const given = (part: keyof TlsFiles) => all.find(`${server}-${part}` as SettingName);
   const contents = (part: keyof TlsFiles) => {
-    const { label = '', text } = ofPart(part) ?? {};
+    const { label = '', text } = given(part) ?? {};
     if (text === undefined) return undefined;
     try {
       const there = statSync(text);
@@ -33,7 +31,7 @@ export function readTlsFiles(all: AllSettings, server: string): TlsFiles {
     }
   };
   const files = { ca: contents('ca'), cert: contents('cert'), key: contents('key') };
-  prepareTlsFiles(files, `--${server}-`, ofPart);
+  prepareTlsFiles(files, `--${server}-`, given);
   return files;
 }
 
@@ -42,6 +40,6 @@ export function readTlsFiles(all: AllSettings, server: string): TlsFiles {
  * what is meant to be encrypted would not be.
  */
 export function tlsFile(all: AllSettings, server: string): Given | undefined {
-  const files = (['ca', 'cert', 'key'] as const).map((part) => given(all, server, part));
-  return files.find((each) => each !== undefined);
+  const given = ['ca', 'cert', 'key'].map((part) => all.find(`${server}-${part}` as SettingName));
+  return given.find((each) => each !== undefined);
 }

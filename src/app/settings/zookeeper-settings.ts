@@ -94,7 +94,8 @@ function readAnnouncing(all: AllSettings) {
   const address = all.read('address');
   const port = all.read('port');
   const endpoints = readEndpoints(all);
-  if (all.sources.announces !== false) {
+  const { announces = true } = all.sources;
+  if (announces) {
     if (service !== undefined) checkInstance(all);
     const useless = all.firstFlag(({ needs }, name) => name === 'check' || needs === 'check');
     if (useless && service === undefined && endpoints.length === 0)
@@ -102,7 +103,7 @@ function readAnnouncing(all: AllSettings) {
   }
   const payloadType = all.read('payload-type');
   const spring = all.find('payload-type');
-  if (spring && payloadType === 'spring' && service && port === undefined && all.sources.announces !== false)
+  if (spring && payloadType === 'spring' && service && port === undefined && announces)
     refuse(spring, '--port with it (Spring cannot read a service with an instance that has none)');
   const uriSpec = all.read('uri-spec');
   const payload = all.find('payload');

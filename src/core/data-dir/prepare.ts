@@ -12,7 +12,7 @@ import { DataDirError, toDataDirError } from './data-dir-error.js';
 import { type DataDirEvent, type DataDirOptions, DEFAULT_RETENTION } from './data-dir-options.js';
 import { exclusionOf } from './exclude.js';
 import { HeldTree } from './held-tree.js';
-import { hasEnded, unmarkEnded, writeMarker } from './marker.js';
+import { hasEnded, markEnded, unmarkEnded, writeMarker } from './marker.js';
 import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from './versions.js';
 
 // Fencing for files: each tenure has its own directory, so no other tenure sees what a stale holder still
@@ -69,6 +69,8 @@ export interface PreparedDataDir {
   readonly path: string;
   /** Whether it was made from an older version; otherwise it was empty. */
   readonly restored: boolean;
+  /** Records that the work in it has ended, as `markEnded` does. */
+  end(): Promise<void>;
 }
 
 /**
@@ -162,7 +164,9 @@ class Preparation {
     this.#emit({ type: 'prepared', path: this.path, from: source?.dir.version ?? null, mode, ...counts });
     await this.#remove(obsoleteOf(await versionsIn(tree, this.#nodeDir), retention).map(({ path }) => path));
     this.#check();
-    return { path: this.path, restored: source !== undefined };
+    // With copies, other programs' work may be left: `serve` cannot know.
+    const end = async () => (this.options.copy ? undefined : markEnded(this.path));
+    return { path: this.path, restored: source !== undefined, end };
   }
 
   /** Where other hosts use the same store, a version here may be older than theirs. */

@@ -86,17 +86,14 @@ export class GivenSettings<Rows extends SettingRows> {
    */
   read<Name extends NameOf<Rows>>(name: Name): ValueOf<Rows[Name]> | undefined {
     const given = this.find(name);
-    return given && this.#parse(name, given);
+    return given && (this.#row(name).kind.parse(given.text, given.label) as ValueOf<Rows[Name]>);
   }
 
   /** The same, or else the default; for settings whose default is a value, and not described in words. */
   readOrDefault<Name extends NameOf<Rows>>(name: Name): ValueOf<Rows[Name]> {
-    const text = this.sources.defaults?.[name] ?? this.#row(name).default ?? '';
-    return this.#parse(name, this.find(name) ?? { text, label: `--${name}` });
-  }
-
-  #parse<Name extends NameOf<Rows>>(name: Name, { text, label }: Pick<Given, 'text' | 'label'>) {
-    return this.#row(name).kind.parse(text, label) as ValueOf<Rows[Name]>;
+    const { kind, default: usual = '' } = this.#row(name);
+    const text = this.sources.defaults?.[name] ?? usual;
+    return this.read(name) ?? (kind.parse(text, `--${name}`) as ValueOf<Rows[Name]>);
   }
 
   #row(name: string): Setting {
@@ -107,8 +104,7 @@ export class GivenSettings<Rows extends SettingRows> {
 function givenTo({ flags, env }: SettingSources, name: string): readonly Given[] {
   const label = environmentName(name);
   const flag = flags[name];
-  const texts = flag === undefined ? [] : typeof flag === 'string' ? [flag] : flag;
-  const given = texts.map((text) => ({ label: `--${name}`, text, flag: true }));
+  const given = [flag ?? []].flat().map((text) => ({ label: `--${name}`, text, flag: true }));
   const variable = env[label];
   // A command that was itself started by `nodelease run` inherits the id of that run, which must not name a
   // second one.

@@ -4,6 +4,7 @@ import { ConfigError } from '../base/errors.js';
 import type { LeaseStore } from './lease-store.js';
 import type { StoreAccess } from './store-access.js';
 import type { StoreUrl } from './store-kind.js';
+import { checkEndpoint } from './store-settings.js';
 import { parseStoreUrl, STORE_FORMS } from './store-url.js';
 import { ACCESS, storeKindOf } from './stores.js';
 
@@ -34,19 +35,7 @@ export async function openStore(url: string | StoreUrl, options: OpenStoreOption
   if (endpoint !== undefined) {
     if (kind.endpoint === undefined)
       throw new ConfigError('endpoint', endpoint, `no endpoint with the store ${store.url}`);
-    checkEndpoint(endpoint);
+    checkEndpoint(endpoint, 'endpoint');
   }
   return kind.open({ ...options, ...store });
-}
-
-function checkEndpoint(endpoint: string): void {
-  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
-    throw new ConfigError('endpoint', endpoint, 'an http or https URL such as http://127.0.0.1:9000');
-  }
-  // A password in a URL ends up in process lists and logs; and the SDK would not use it.
-  if (url.username !== '' || url.password !== '') {
-    const expected = 'no credentials in the URL: they come from the default chain of the cloud';
-    throw new ConfigError('endpoint', `${url.protocol}//…@${url.host}`, expected);
-  }
 }

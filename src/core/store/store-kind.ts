@@ -6,11 +6,11 @@ import type { Fail } from './url-path.js';
 export interface StoreUrl {
   /** The first scheme of the URLs of its kind. */
   readonly kind: string;
-  /** In its normal form: no slash at the end. */
+  /** In its normal form. */
   readonly url: string;
 }
 
-/** Where a URL comes from. */
+/** What a parser knows of a URL in addition to its text. */
 interface GivenUrl {
   readonly scheme: string;
   /** The setting that names the store. */
@@ -35,7 +35,7 @@ export interface OwnSettings {
 export interface StoreKind<Options extends object = object> {
   /** The schemes of its URLs; the first one names the kind. */
   readonly schemes: readonly [string, ...string[]];
-  /** Its URL, for messages: up to the last part, the location that the leases share with other objects. */
+  /** Its URL, for messages. What precedes the last segment is the root of the store, such as a bucket. */
   readonly form: string;
   /** What `endpoint` is for this kind, for the help. @default the kind has none */
   readonly endpoint?: string;
@@ -51,11 +51,13 @@ export interface StoreKind<Options extends object = object> {
   readonly muted?: readonly string[];
 
   /**
-   * Takes a URL apart.
+   * Takes a URL apart. Its normal form is the given one without a slash at the end, unless the result has
+   * another `url`.
+   *
    * @param text what follows the scheme, and its slashes where the form has them
    * @throws {ConfigError} with what is wrong with it
    */
-  parse(text: string, given: GivenUrl): Partial<Options> & Pick<StoreUrl, 'url'>;
+  parse(text: string, given: GivenUrl): Partial<Options> & Partial<StoreUrl>;
 
   /**
    * Loads the driver and opens the store. Resolves before the store has been reached.

@@ -15,7 +15,7 @@ export const STORE_SETTINGS = {
     sentence: `${STORE_FORMS}, which is private to one process and for trials; in a container it has to be given`,
   },
   endpoint: {
-    kind: checked('url', checkServerUrl),
+    kind: checked('url', checkEndpoint),
     default: 'the cloud of the store',
     option: 'endpoint',
     storeOnly: true,
@@ -31,9 +31,14 @@ export const STORE_SETTINGS = {
   ...OWN_SETTINGS,
 } as const satisfies SettingRows;
 
-/** @throws {ConfigError} */
-function checkServerUrl(given: string, label: string): void {
-  const url = /^https?:\/\//i.test(given) && URL.canParse(given) ? new URL(given) : undefined;
-  if (url === undefined || url.hostname.includes(','))
-    throw new ConfigError(label, given, 'an http or https URL such as http://127.0.0.1:9000');
+/** @throws {ConfigError} unless it is the URL of one server, without credentials */
+export function checkEndpoint(endpoint: string, label: string): void {
+  const url = /^https?:\/\//i.test(endpoint) && URL.canParse(endpoint) ? new URL(endpoint) : undefined;
+  if (url === undefined || url.hostname.includes(',') || url.search !== '' || url.hash !== '')
+    throw new ConfigError(label, endpoint, 'an http or https URL such as http://127.0.0.1:9000');
+  // A password in a URL ends up in process lists and logs; and the SDK would not use it.
+  if (url.username !== '' || url.password !== '') {
+    const expected = 'no credentials in the URL: they come from the default chain of the cloud';
+    throw new ConfigError(label, `${url.protocol}//…@${url.host}`, expected);
+  }
 }

@@ -2,7 +2,6 @@ import { ConfigError } from '../base/errors.js';
 import { checkPlain } from '../base/plain-text.js';
 import type { StoreUrl } from './store-kind.js';
 import { listed, STORES, storeKindOf } from './stores.js';
-import type { Fail } from './url-path.js';
 
 /** What the URL of a store may be, for messages. */
 export const STORE_FORMS = listed(STORES.map(({ form }) => form));
@@ -14,7 +13,7 @@ export const STORE_FORMS = listed(STORES.map(({ form }) => form));
  * @throws {@link ConfigError} for every other value, with what is wrong with it
  */
 export function parseStoreUrl(value: string, setting = 'store'): StoreUrl {
-  const fail: Fail = (expected) => {
+  const fail = (expected: string): never => {
     throw new ConfigError(setting, value, expected);
   };
   checkPlain(value, setting);
@@ -23,7 +22,8 @@ export function parseStoreUrl(value: string, setting = 'store'): StoreUrl {
   const scheme = value.slice(0, value.indexOf(':'));
   const root = `${scheme}${kind.form.includes('://') ? '://' : ':'}`;
   if (!value.startsWith(root)) fail(STORE_FORMS);
-  return { kind: kind.schemes[0], ...kind.parse(value.slice(root.length), { scheme, setting, fail }) };
+  const parts = kind.parse(value.slice(root.length), { scheme, setting, fail });
+  return { kind: kind.schemes[0], url: value.replace(/\/$/, ''), ...parts };
 }
 
 /** Checks what a program gives as a store: a URL, or an object. @throws {ConfigError} */

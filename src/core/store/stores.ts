@@ -1,5 +1,4 @@
 import { type Kinds, maybe, OBJECT, TEXT } from '../base/arguments.js';
-import type { Setting } from '../settings/setting.js';
 import { AZURE } from './azure/azure-kind.js';
 import { ETCD } from './etcd/etcd-kind.js';
 import { FILE } from './file/file-kind.js';
@@ -8,11 +7,11 @@ import { MEMORY } from './memory/memory-kind.js';
 import { S3 } from './s3/s3-kind.js';
 import type { StoreKind } from './store-kind.js';
 
-// A new store is a line here; a field of StoreAccess, where it has options of its own.
-const ALL = [S3, AZURE, GCS, ETCD, FILE, MEMORY];
-
-/** Every kind of store, in the order of messages. */
-export const STORES: readonly StoreKind[] = ALL;
+/**
+ * Every kind of store, in the order of messages. A new one is a line here, and a field of `StoreAccess` if it has
+ * settings of its own.
+ */
+export const STORES: readonly StoreKind[] = [S3, AZURE, GCS, ETCD, FILE, MEMORY];
 
 /** The kind of the store with this URL; undefined for a store of the user's own. */
 export function storeKindOf(url: string): StoreKind | undefined {
@@ -20,13 +19,8 @@ export function storeKindOf(url: string): StoreKind | undefined {
   return STORES.find(({ schemes }) => schemes.includes(scheme));
 }
 
-type RowsOf<Kind> = Kind extends { readonly own: { readonly settings: infer Rows } } ? keyof Rows : never;
-
-/** The settings that one kind of store has alone. */
-export const OWN_SETTINGS: Readonly<Record<RowsOf<(typeof ALL)[number]>, Setting>> = Object.assign(
-  {},
-  ...STORES.map(({ own }) => own?.settings),
-);
+/** The rows of the settings that one kind of store has alone. */
+export const OWN_SETTINGS: object = Object.assign({}, ...STORES.map(({ own }) => own?.settings));
 
 /** The fields of `StoreAccess`, with what they may be. */
 export const ACCESS: Kinds = {

@@ -3,8 +3,8 @@ export type Fail = (expected: string) => never;
 
 /** The first segment of a path, and the rest without the slash between them. */
 export function splitPath(path: string): readonly [first: string, rest: string] {
-  const [, first = '', rest = ''] = /^([^/]*)\/?(.*)$/s.exec(path) ?? [];
-  return [first, rest];
+  const [first = '', ...rest] = path.split('/');
+  return [first, rest.join('/')];
 }
 
 /** A prefix without a slash at its end; it may be empty. */

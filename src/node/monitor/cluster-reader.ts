@@ -206,7 +206,7 @@ export class ClusterReader {
       if (known === undefined && row === undefined && (!bootstrapped || this.#format.hasGaps))
         this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
-      else if (known.etag !== row?.etag || this.#format.mayRepeatEtag(row))
+      else if (known.etag !== row?.etag || this.#format.mayRepeatEtag?.(row))
         (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
     }
     const byReading = (a: number, b: number) =>
@@ -247,7 +247,7 @@ export class ClusterReader {
     // An object that was read is newer than the LIST.
     const grown =
       isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
-    const bootstrapped = cluster.bootstrapped || this.#format.hasGaps;
+    const bootstrapped = cluster.bootstrapped || this.#format.hasGaps === true;
     const status = nodeStatus(id, reading, grown, { ...cluster, bootstrapped });
     const foreign = this.#format.nodeOf?.(id, reading);
     return foreign ? { ...status, foreign } : status;
@@ -258,9 +258,7 @@ function nativeReader(): FormatReader {
   const knowledge = new SharedKnowledge();
   return {
     tombstoneMaxBytes: nativeCodec.tombstoneMaxBytes,
-    hasGaps: false,
     readingOf: (object) => readingOf(object, knowledge),
-    mayRepeatEtag: () => false,
   };
 }
 

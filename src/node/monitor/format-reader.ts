@@ -9,15 +9,8 @@ import type { LeaseChange } from './lease-changes.js';
 export interface FormatReader {
   /** Maximum size of a lease object without a holder, in bytes. Every held lease is larger. */
   readonly tombstoneMaxBytes: number;
-  /**
-   * Whether node ids below the size may lack an object for good. Such an id is absent, never vacant, and costs
-   * no request.
-   */
-  readonly hasGaps: boolean;
   /** Decodes a lease object. Never throws. */
   readingOf(object: StoredObject | undefined): LeaseReading;
-  /** Whether an object may have been written again although its etag is the same. */
-  mayRepeatEtag(row: ListedObject | undefined): boolean;
 }
 
 /**
@@ -25,6 +18,13 @@ export interface FormatReader {
  * contain, and the previous scans.
  */
 export interface ForeignReader extends FormatReader {
+  /**
+   * Whether node ids below the size may lack an object for good. Such an id is absent, never vacant, and costs
+   * no request.
+   */
+  readonly hasGaps: boolean;
+  /** Whether an object may have been written again although its etag is the same. */
+  mayRepeatEtag(row: ListedObject | undefined): boolean;
   /** The settings with which the leases are shown like those of nodelease, by the complete listing. */
   configOf(objects: readonly ListedObject[]): ClusterConfig;
   /** What the report on the cluster has in addition. @throws {StoreError} */

@@ -1,9 +1,20 @@
-import { checked, NAME, OBJECT } from '../../core/base/arguments.js';
+import {
+  checkArguments,
+  checked,
+  FUNCTION,
+  kind,
+  maybe,
+  NAME,
+  OBJECT,
+  oneOf,
+  TEXT,
+} from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { hostName } from '../../core/base/host/facts.js';
 import { defaultTaskId } from '../../core/base/host/task-id.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { checkRoot, type DataDirOptions } from '../../core/data-dir/data-dir-options.js';
+import { DATA_DIR_SETTINGS } from '../../core/data-dir/data-dir-settings.js';
 import { checkWanted } from '../../core/lease/model/cluster-config.js';
 import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
 import { DEFAULT_STORE, defaultStore } from '../../core/store/default-store.js';
@@ -239,6 +250,23 @@ const OTHER_OPTIONS = [
   'monitor',
   'signal',
 ] satisfies (keyof AcquireOptions)[];
+const SERVERS = 'servers such as zk1:2181,zk2:2181/app';
+const KINDS = {
+  keeper: maybe(oneOf('inline', 'worker')),
+  onLost: maybe(
+    kind(
+      "'exit', 'signal' or a function",
+      (value) => value === 'exit' || value === 'signal' || FUNCTION.is(value),
+    ),
+  ),
+  dataDir: maybe(
+    kind('an object with the path of a directory as root', (value) => NAME.is(Object(value).root)),
+  ),
+  zookeeper: maybe(
+    kind(`${SERVERS}, or an object with them as connect`, (value) => TEXT.is(value) || OBJECT.is(value)),
+  ),
+  'zookeeper.connect': kind(SERVERS, TEXT.is),
+};
 const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'onEvent'] satisfies (keyof AcquireZooKeeperOptions)[];
 
 /**
@@ -248,13 +276,9 @@ const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'onEvent'] satisfies (keyof AcquireZ
 function checkAcquireOptions(options: AcquireOptions): void {
   checkWanted(options);
   checkOptions(options, '', OTHER_OPTIONS);
-  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper, dataDir } = options;
-  if (keeper !== 'inline' && keeper !== 'worker')
-    throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
-  if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
-    throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
-  }
-  if (dataDir !== undefined) checkDataDirOptions(dataDir);
+  const { keeper, onLost, provider = 'store', store, zookeeper, dataDir } = options;
+  checkArguments({ keeper, onLost, dataDir, zookeeper }, KINDS);
+  if (dataDir !== undefined) checkOptions(dataDir, 'dataDir.', ['onEvent'], DATA_DIR_SETTINGS);
   if (provider === 'zookeeper') {
     if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper, too');
     if (store !== undefined)
@@ -266,24 +290,10 @@ function checkAcquireOptions(options: AcquireOptions): void {
   if (store === undefined && provider === 'store') defaultStore();
 }
 
-function checkDataDirOptions(dataDir: DataDirOptions): void {
-  if (!OBJECT.is(dataDir) || !NAME.is(dataDir.root))
-    throw new ConfigError('dataDir', dataDir, 'an object with the path of a directory as root');
-  checkOptions(dataDir, 'dataDir.', ['onEvent']);
-}
-
 function checkZooKeeperOptions(zookeeper: AcquireZooKeeperOptions): void {
-  if (!OBJECT.is(zookeeper)) {
-    throw new ConfigError(
-      'zookeeper',
-      zookeeper,
-      'servers such as zk1:2181,zk2:2181/app, or an object with them as connect',
-    );
-  }
   checkOptions(zookeeper, 'zookeeper.', OTHER_ZOOKEEPER_OPTIONS);
   const { connect, auth } = zookeeper;
-  if (typeof connect !== 'string')
-    throw new ConfigError('zookeeper.connect', connect, 'servers such as zk1:2181,zk2:2181/app');
+  checkArguments({ 'zookeeper.connect': connect }, KINDS);
   parseConnectString(connect, 'zookeeper.connect');
   if (auth !== undefined) parseAuth(auth, 'zookeeper.auth');
 }

@@ -2,7 +2,6 @@ import { withTimeout } from '../../core/base/abort.js';
 import { ConfigError } from '../../core/base/errors.js';
 import type { DataDirOptions } from '../../core/data-dir/data-dir-options.js';
 import type { PreparedDataDir } from '../../core/data-dir/prepare.js';
-import type { TenureDirectory } from '../../core/data-dir/tenure-directory.js';
 import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
 import { refuseLock } from '../../core/store/lock-url.js';
 import { parseConnectString } from '../../zookeeper/client/connect-string.js';
@@ -97,7 +96,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   let discoverer: Discoverer | undefined;
   let source: LeaseSource | undefined;
   let lease: Lease | undefined;
-  let directory: TenureDirectory | undefined;
+  let data: PreparedDataDir | undefined;
   let origin: TenureOrigin = options.nodeId === undefined ? 'vacant' : 'static';
   const onEvent: LeaseListener = (event) => {
     if (event.type === 'renewed') options.onRenewed?.(event.deadline);
@@ -108,9 +107,9 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   /** False if the file system does not answer: the node id is then held until the process ends. */
   const markedEnd = async () => {
     // After a loss, own work may be left.
-    if (directory === undefined || !lease?.isValid()) return true;
+    if (data === undefined || !lease?.isValid()) return true;
     let isSettled = false;
-    const marked = directory.end().then(() => {
+    const marked = data.end().then(() => {
       isSettled = true;
     });
     await limited('marking the end of the data directory', MARK_TIMEOUT_MS, marked);
@@ -136,14 +135,13 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     source = await leaseSource({ ...options, sticky: await stickyKey(options) }, discoverer);
     const { leases, announcesNode = true } = source;
     lease = await source.acquire(onEvent);
-    let data: PreparedDataDir | undefined;
     if (options.dataDir) {
       monitor?.waits(`node id ${lease.id} has been acquired, and its data directory is being prepared`);
-      const { TenureDirectory } = await import('../../core/data-dir/tenure-directory.js');
-      directory = new TenureDirectory(options.dataDir);
+      const { prepareDataDir } = await import('../../core/data-dir/prepare.js');
+      const store = givesOutIds(options);
       const released = (origin as TenureOrigin) === 'released';
       // The lease is renewed meanwhile.
-      data = await directory.prepare({ lease, store: givesOutIds(options), released, clock, signal });
+      data = await prepareDataDir({ ...options.dataDir, lease, store, released, clock, signal });
     }
     const dataDir = data?.path;
     const discovery = await discoverer?.start(

@@ -12,7 +12,7 @@ import type { Io } from '../../kit/terminal/io.js';
 import { readSettings, type Settings } from '../../settings/settings.js';
 import { environmentName } from '../../settings/settings-table.js';
 import { unknownVariables } from '../../settings/unknown-variables.js';
-import { COMMANDS, GROUPS } from './commands.js';
+import { COMMANDS, ROWS } from './commands.js';
 
 /** The widest line of the help; and the narrowest column of descriptions that is still wrapped. */
 const MAX_WIDTH = 100;
@@ -70,7 +70,7 @@ export async function runCommandLine(
   };
   settle(program);
   const made = new Map([['', program]]);
-  const make = (name: string, description = GROUPS[name] ?? ''): Command => {
+  const make = (name: string, description = ''): Command => {
     const words = name.split(' ');
     const group = words.slice(0, -1).join(' ');
     const command = new Command(words.at(-1)).description(description).allowExcessArguments(false);
@@ -80,8 +80,9 @@ export async function runCommandLine(
     return command;
   };
   // All of them, with their options, take a tenth of the start of a run.
-  for (const row of named === undefined ? COMMANDS : [named]) {
+  for (const row of named === undefined ? ROWS : [named]) {
     const command = make(row.name, row.description);
+    if (!('load' in row)) continue;
     for (const argument of row.arguments ?? []) command.argument(...argument);
     for (const option of optionsOf(row)) addOption(command, option);
     // Before the options, which may fill screens.
@@ -102,7 +103,7 @@ export async function runCommandLine(
 
   try {
     if (own.length === 0) program.outputHelp({ error: true });
-    if (own.length === 0 || Object.hasOwn(GROUPS, own.join(' ')))
+    if (own.length === 0 || ROWS.some((row) => !('load' in row) && row.name === own.join(' ')))
       throw new UsageError(`no command given: see ${['nodelease', ...own].join(' ')} --help`);
     await program.parseAsync([...own], { from: 'user' });
     return exitCode;

@@ -17,7 +17,7 @@ const EPOCH: OptionRow = [
   'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)',
 ];
 
-const ROWS: readonly (CommandRow | GroupRow)[] = [
+const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   {
     name: 'run',
     description: 'acquire a node id, run a command with it, release it when the command has ended',
@@ -239,18 +239,15 @@ const ROWS: readonly (CommandRow | GroupRow)[] = [
       'completion fish > ~/.config/fish/completions/nodelease.fish',
     ],
     settings: [],
-    load: async () => (await import('./completion-command.js')).completionCommand(COMMANDS, GROUPS),
+    load: async () => (await import('./completion-command.js')).completionCommand(ROWS),
   },
   ...DISCOVERY_COMMANDS,
   ...PRODUCT_COMMANDS,
 ];
 
-/** All commands, in the order of the help; the name of one in a group begins with the group's. */
-export const COMMANDS: readonly CommandRow[] = ROWS.flatMap((row) =>
-  'load' in row ? [{ ...row, settings: [...row.settings, ...settingsOf(row.name)] }] : [],
+/** All commands and groups, in the order of the help; the name of a command in a group begins with the group's. */
+export const ROWS = OWN_ROWS.map((row) =>
+  'load' in row ? { ...row, settings: [...row.settings, ...settingsOf(row.name)] } : row,
 );
 
-/** The words that only hold commands, and what their help says. */
-export const GROUPS: Readonly<Record<string, string>> = Object.fromEntries(
-  ROWS.flatMap((row) => ('load' in row ? [] : [[row.name, row.description]])),
-);
+export const COMMANDS: readonly CommandRow[] = ROWS.filter((row) => 'load' in row);

@@ -2,7 +2,7 @@ import { Option } from 'commander';
 import { ConfigError } from '../../../core/base/errors.js';
 import type { Call } from '../../kit/call.js';
 import { optionsOf } from '../../kit/command-options.js';
-import type { CommandRow } from '../../kit/command-row.js';
+import type { CommandRow, GroupRow } from '../../kit/command-row.js';
 import { ExitCode } from '../../kit/exit-codes.js';
 
 /** A word that may follow: a command, or an option. */
@@ -18,9 +18,6 @@ interface Word {
 /** The words that may follow, by the words before them: `zk barrier`. */
 type Words = ReadonlyMap<string, readonly Word[]>;
 
-/** The commands that only hold others, and what their help says. */
-type Groups = Readonly<Record<string, string>>;
-
 const SCRIPTS: Readonly<Record<string, (words: Words) => string>> = {
   bash: bashScript,
   // Its bashcompinit runs completions of bash.
@@ -31,25 +28,20 @@ const SCRIPTS: Readonly<Record<string, (words: Words) => string>> = {
 
 /** `nodelease completion SHELL`: prints a script for that shell, made from the table of commands. */
 export const completionCommand =
-  (rows: readonly CommandRow[], groups: Groups) =>
+  (rows: readonly (CommandRow | GroupRow)[]) =>
   ({ io }: Call, shell: string): number => {
     const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
     if (script === undefined) throw new ConfigError('shell', shell, 'bash, zsh or fish');
-    io.stdout(script(wordsOf(rows, groups)));
+    io.stdout(script(wordsOf(rows)));
     return ExitCode.ok;
   };
 
-function wordsOf(rows: readonly CommandRow[], groups: Groups): Words {
+function wordsOf(rows: readonly (CommandRow | GroupRow)[]): Words {
   const all = new Map<string, Word[]>();
   for (const row of rows) {
-    const names = row.name.split(' ');
-    for (const [at, text] of names.entries()) {
-      const parent = names.slice(0, at).join(' ');
-      const siblings = all.get(parent) ?? [];
-      all.set(parent, siblings);
-      if (siblings.some((sibling) => sibling.text === text)) continue;
-      siblings.push({ text, help: groups[names.slice(0, at + 1).join(' ')] ?? row.description });
-    }
+    const [, group = '', text = ''] = /^(?:(.*) )?(.*)$/.exec(row.name) ?? [];
+    all.set(group, [...(all.get(group) ?? []), { text, help: row.description }]);
+    if (!('load' in row)) continue;
     const options = optionsOf(row).map(([flags, help, { choices }]): Word => {
       const { long, short, required } = new Option(flags);
       // Ranges, defaults and variables are in the help.

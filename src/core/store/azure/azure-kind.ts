@@ -1,5 +1,5 @@
 import type { StoreKind } from '../store-kind.js';
-import { below, parsePrefix, splitPath } from '../url-path.js';
+import { parsePrefix, splitPath } from '../url-path.js';
 import type { AzureStoreOptions } from './open-azure-store.js';
 
 /** A container of Azure Blob Storage, and the part of it below `prefix`. */
@@ -16,14 +16,10 @@ export const AZURE: StoreKind<AzureStoreOptions> = {
       fail('a storage account of 3 to 24 lower-case letters and digits after azblob://');
     if (!isContainer(container))
       fail(`a container of 3 to 63 lower-case letters, digits and single hyphens in ${AZURE.form}`);
-    const prefix = parsePrefix(rest, AZURE.form, fail);
-    return { url: `azblob://${account}/${container}${below(prefix)}`, account, container, prefix };
+    return { account, container, prefix: parsePrefix(rest, AZURE.form, fail) };
   },
 
-  async open(options) {
-    const { openAzureStore } = await import('./open-azure-store.js');
-    return openAzureStore(options);
-  },
+  open: async (options) => (await import('./open-azure-store.js')).openAzureStore(options),
 };
 
 /**

@@ -8,7 +8,7 @@ import type { EtcdStoreOptions } from './open-etcd-store.js';
 const SUCH_AS = 'etcd://HOST:2379[,HOST:2379]…/prefix';
 
 /** The keys of an etcd cluster that begin with `prefix` and a slash. */
-export const ETCD = {
+export const ETCD: StoreKind<EtcdStoreOptions> = {
   schemes: ['etcd', 'etcds'],
   form: 'etcd://HOST:2379/prefix',
   own: { option: 'etcd', settings: ETCD_SETTINGS, tlsScheme: 'etcds' },
@@ -27,11 +27,10 @@ export const ETCD = {
   },
 
   async open(options) {
-    const { openEtcdStore } = await import('./open-etcd-store.js');
     const { observedAge } = await import('../observed-age.js');
-    return observedAge(openEtcdStore(options), options.clock);
+    return observedAge((await import('./open-etcd-store.js')).openEtcdStore(options), options.clock);
   },
-} satisfies StoreKind<EtcdStoreOptions>;
+};
 
 function parseServer(server: string, fail: Fail): string {
   const [, host = '', port = '2379'] = /^([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i.exec(server) ?? [];

@@ -25,8 +25,5 @@ export const FILE: StoreKind<FileLeaseStoreOptions> = {
     return { url: `file:${directory}`, directory };
   },
 
-  async open({ directory, clock, random }) {
-    const { FileLeaseStore } = await import('./file-lease-store.js');
-    return new FileLeaseStore({ directory, clock, random });
-  },
+  open: async (options) => new (await import('./file-lease-store.js')).FileLeaseStore(options),
 };

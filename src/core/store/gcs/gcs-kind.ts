@@ -1,5 +1,5 @@
 import type { StoreKind } from '../store-kind.js';
-import { below, isAddress, parsePrefix, splitPath } from '../url-path.js';
+import { isAddress, parsePrefix, splitPath } from '../url-path.js';
 import type { GcsStoreOptions } from './open-gcs-store.js';
 
 /** A bucket of Google Cloud Storage, and the part of it below `prefix`. */
@@ -12,17 +12,13 @@ export const GCS: StoreKind<GcsStoreOptions> = {
   muted: ['MetadataLookupWarning'],
 
   parse(text, { fail }) {
-    const [bucket, rest] = splitPath(text);
+    const [bucket, path] = splitPath(text);
     if (!isBucket(bucket))
       fail('a bucket name of 3 to 63 lower-case letters, digits, dots, hyphens and underscores after gs://');
-    const prefix = parsePrefix(rest, GCS.form, fail);
-    return { url: `gs://${bucket}${below(prefix)}`, bucket, prefix };
+    return { bucket, prefix: parsePrefix(path, GCS.form, fail) };
   },
 
-  async open(options) {
-    const { openGcsStore } = await import('./open-gcs-store.js');
-    return openGcsStore(options);
-  },
+  open: async (options) => (await import('./open-gcs-store.js')).openGcsStore(options),
 };
 
 /**

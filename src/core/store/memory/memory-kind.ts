@@ -8,11 +8,8 @@ export const MEMORY: StoreKind<MemoryLeaseStoreOptions> = {
 
   parse(text, { fail }) {
     if (text !== '') fail('memory: with nothing behind it');
-    return { url: 'memory:' };
+    return {};
   },
 
-  async open({ clock }) {
-    const { MemoryLeaseStore } = await import('./memory-lease-store.js');
-    return new MemoryLeaseStore({ clock });
-  },
+  open: async (options) => new (await import('./memory-lease-store.js')).MemoryLeaseStore(options),
 };

@@ -1,5 +1,5 @@
 import type { StoreKind } from '../store-kind.js';
-import { below, isAddress, parsePrefix, splitPath } from '../url-path.js';
+import { isAddress, parsePrefix, splitPath } from '../url-path.js';
 import type { S3StoreOptions } from './open-s3-store.js';
 
 /** A bucket of an S3 service, and the part of it below `prefix`. */
@@ -11,17 +11,13 @@ export const S3: StoreKind<S3StoreOptions> = {
   cloudPrices: 'S3 Standard, us-east-1',
 
   parse(text, { fail }) {
-    const [bucket, rest] = splitPath(text);
+    const [bucket, path] = splitPath(text);
     if (!isBucket(bucket))
       fail('a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens after s3://');
-    const prefix = parsePrefix(rest, S3.form, fail);
-    return { url: `s3://${bucket}${below(prefix)}`, bucket, prefix };
+    return { bucket, prefix: parsePrefix(path, S3.form, fail) };
   },
 
-  async open(options) {
-    const { openS3Store } = await import('./open-s3-store.js');
-    return openS3Store(options);
-  },
+  open: async (options) => (await import('./open-s3-store.js')).openS3Store(options),
 };
 
 /**
