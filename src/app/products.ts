@@ -1,8 +1,12 @@
+import type { MessagePort } from 'node:worker_threads';
+import type { Clock } from '../core/base/clock.js';
+import type { WatchedNode } from '../node/runtime/node-monitor.js';
 import type { ZooKeeper } from '../zookeeper/client/zookeeper.js';
 import { CONFIG_COMMANDS } from './configuration/config-rows.js';
 import { DATA_DIR_COMMANDS } from './data-dir/data-dir-rows.js';
 import { DNS_COMMANDS } from './dns/dns-rows.js';
 import type { NodeAppPart } from './http/node-app.js';
+import type { ClusterPart, PartReport } from './kit/cluster-part.js';
 import type { Io } from './kit/terminal/io.js';
 import { RECIPE_COMMANDS } from './recipes/recipe-rows.js';
 import type { Settings } from './settings/settings.js';
@@ -65,3 +69,34 @@ export async function consoleParts(options: ConsoleOptions): Promise<readonly No
     ...(roots ? [dataWrites({ ...own, roots })] : []),
   ];
 }
+
+const CLUSTER_PARTS = [() => import('./shards/shards-part.js')];
+
+/** Asks for what the cluster has in its store next to the leases. */
+export async function ofParts(
+  ask: (part: ClusterPart) => Promise<readonly PartReport[]>,
+): Promise<readonly PartReport[]> {
+  const parts = await Promise.all(CLUSTER_PARTS.map((load) => load()));
+  return (await Promise.all(parts.map(ask))).flat();
+}
+
+/** Work on the lease that is done by programs that ask over HTTP; undefined where the settings have none. */
+export async function programWork({ shards }: Settings, clock: Clock) {
+  if (shards === undefined) return undefined;
+  const { ShardPublisher } = await import('./shards/shard-mirror.js');
+  return new ShardPublisher(clock, shards);
+}
+
+/** What answers those programs, in another thread than the work. */
+export async function programRoutes(work: MessagePort, monitor: WatchedNode): Promise<NodeAppPart> {
+  const { ShardMirror } = await import('./shards/shard-mirror.js');
+  const { shardsRoutes } = await import('./shards/shards-api.js');
+  return shardsRoutes({ shards: new ShardMirror(work), monitor });
+}
+
+/** The settings of a command that starts such a program: it listens, at least for this host. */
+export const listening = (settings: Settings): Settings =>
+  settings.shards && !settings.http ? { ...settings, http: { host: '127.0.0.1', port: 0 } } : settings;
+
+/** What a program must not inherit from a process that answers it. */
+export const NOT_INHERITED = { NODELEASE_HTTP: undefined, NODELEASE_SHARDS: undefined };

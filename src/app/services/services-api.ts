@@ -1,17 +1,15 @@
 import type { Context, Hono } from 'hono';
 import { checked } from '../../core/base/arguments.js';
-import type { Clock } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import { ServiceDirectory } from '../../zookeeper/services/service-directory.js';
 import { DEFAULT_BASE_PATH } from '../../zookeeper/services/service-path.js';
 import { entryEvents } from '../http/console/entry-feed.js';
-import type { NodeAppPart } from '../http/node-app.js';
+import type { NodeAppContext, NodeAppPart } from '../http/node-app.js';
 import { doneAnswer, HttpProblem, route } from '../http/problem.js';
 import { readJson } from '../http/read-json.js';
 import { checkWrite, type PageAccess, pageAccess } from '../http/server/access.js';
-import type { OpenStreams } from '../http/server/open-streams.js';
 import { ServiceTree } from './service-tree.js';
 
 /** What the page of services shows. */
@@ -20,13 +18,6 @@ export interface ServicesSource {
   readonly zookeeper: ZooKeeper;
   /** The parent of all services, within the chroot. @default "/services" */
   readonly basePath?: string | undefined;
-}
-
-interface ServicesApiOptions extends ServicesSource {
-  readonly clock: Clock;
-  /** Which clients may enable, disable and remove instances. */
-  readonly writes: PageAccess;
-  readonly streams: OpenStreams;
 }
 
 /** How long a change may take, the wait for a connection included. */
@@ -45,7 +36,7 @@ export function servicesPage(
     page: ['/services', 'services'],
     offers: { hasServices: true },
     mount: (app, { token, ...context }) =>
-      servicesApi(app, { ...shown, ...context, writes: pageAccess(allowWrites, token, 'allowWrites') }),
+      servicesApi(app, shown, pageAccess(allowWrites, token, 'allowWrites'), context),
   };
 }
 
@@ -55,7 +46,9 @@ export function servicesPage(
  */
 export function servicesApi(
   app: Hono,
-  { zookeeper, clock, basePath = DEFAULT_BASE_PATH, writes, streams }: ServicesApiOptions,
+  { zookeeper, basePath = DEFAULT_BASE_PATH }: ServicesSource,
+  writes: PageAccess,
+  { clock, streams }: Omit<NodeAppContext, 'token'>,
 ): void {
   const tree = new ServiceTree({ zookeeper, clock, basePath });
   const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload });

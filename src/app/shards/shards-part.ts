@@ -4,28 +4,28 @@ import { complain } from '../kit/answer.js';
 import type { ClusterPart } from '../kit/cluster-part.js';
 import { someOf } from '../kit/terminal/text.js';
 
-/** The map of shards, for `status`, `doctor` and `init --repair`. */
-export const SHARDS_PART: ClusterPart = {
-  async read(session, config, call) {
-    const found = await readShards(session, config, call);
-    if (found === undefined) return [];
-    const { map, problem = null } = found;
-    const counts = shardCounts(map);
-    const report = { count: map.shards.length, epoch: map.epoch, ...counts, problem };
-    const status = problem ? 'fault' : counts.failing > 0 ? 'warning' : 'ok';
-    return [{ name: 'shards', report, status, text: shardsText(found) }];
-  },
-  async repair(session, io) {
-    const { repairShards } = await import('../../node/shards/repair-shards.js');
-    const onWait = (ids: readonly number[]) =>
-      complain(
-        io,
-        `${SHARDS_KEY}: no shard runs until all nodes have stopped theirs: waiting for node id ${someOf(ids.map(String))}; ` +
-          'nodelease release ID --force ends the wait for a node that hangs',
-      );
-    const report = await repairShards({ session, ...io, onWait });
-    if (report === undefined) return [];
-    const text = `${SHARDS_KEY} ${report.problem}: mended, from epoch ${report.epoch} on`;
-    return [{ name: 'shards', report, status: 'ok', text }];
-  },
+// The map of shards, as a `ClusterPart`.
+
+export const read: ClusterPart['read'] = async (session, config, call) => {
+  const found = await readShards(session, config, call);
+  if (found === undefined) return [];
+  const { map, problem = null } = found;
+  const counts = shardCounts(map);
+  const report = { count: map.shards.length, epoch: map.epoch, ...counts, problem };
+  const status = problem ? 'fault' : counts.failing > 0 ? 'warning' : 'ok';
+  return [{ name: 'shards', report, status, text: shardsText(found) }];
+};
+
+export const repair: ClusterPart['repair'] = async (session, io) => {
+  const { repairShards } = await import('../../node/shards/repair-shards.js');
+  const onWait = (ids: readonly number[]) =>
+    complain(
+      io,
+      `${SHARDS_KEY}: no shard runs until all nodes have stopped theirs: waiting for node id ${someOf(ids.map(String))}; ` +
+        'nodelease release ID --force ends the wait for a node that hangs',
+    );
+  const report = await repairShards({ session, ...io, onWait });
+  if (report === undefined) return [];
+  const text = `${SHARDS_KEY} ${report.problem}: mended, from epoch ${report.epoch} on`;
+  return [{ name: 'shards', report, status: 'ok', text }];
 };

@@ -6,7 +6,7 @@ import { type Call, logFailure } from '../../kit/call.js';
 import { type Logger, loggerFor } from '../../kit/log/logger.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { SignalRelay } from '../../kit/terminal/signal-relay.js';
-import { ownVariables } from '../../products.js';
+import { listening, NOT_INHERITED, ownVariables } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 import { inheritedFiles } from '../../supervisor/child.js';
 import { type EnvTemplate, parseEnvTemplates } from '../../supervisor/env-templates.js';
@@ -17,7 +17,6 @@ import {
   type SupervisedCommandOptions,
 } from '../../supervisor/supervised-command.js';
 import type { WorkEnd } from '../../supervisor/supervisor.js';
-import { listening, NOT_INHERITED } from '../parts.js';
 import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
 
 /** The options of `run` that it reads itself, as they are on the command line. */

@@ -11,8 +11,8 @@ import { type Finding, failureOf, finding } from '../../kit/finding.js';
 import { type Color, paintFor } from '../../kit/terminal/color.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { pluralize, printable } from '../../kit/terminal/text.js';
+import { ofParts } from '../../products.js';
 import { foreignViewOf } from '../format-views.js';
-import { readParts } from '../parts.js';
 import { checkUp } from './cluster-checkup.js';
 import { type CostTerms, costFinding, costReport, versionsFinding } from './cost-finding.js';
 import {
@@ -108,7 +108,9 @@ export async function examine(
       facts.cost = costReport(facts.status?.cluster, terms);
       findings.push(...clusterFindings(facts.status, store.url));
       const { cluster } = facts.status ?? {};
-      const parts = cluster ? await whenNotBusy(() => readParts(session, cluster, { signal })) : [];
+      const parts = cluster
+        ? await whenNotBusy(() => ofParts((part) => part.read(session, cluster, { signal })))
+        : [];
       findings.push(...parts.map(({ name, status, text }) => finding(name, status, text)));
       const reason = facts.status?.cluster.proofFailed;
       if (reason !== undefined) {

@@ -7,10 +7,9 @@ import type { MetricsText } from '../../http/node-app.js';
 import { type NodeServer, startNodeServer } from '../../http/node-server.js';
 import { problemOf } from '../../http/problem.js';
 import { isVisible } from '../../kit/call.js';
-import { listenerFor } from '../../products.js';
+import { listenerFor, programRoutes } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 import { ownClusterView } from '../own-cluster-view.js';
-import { programAnswers } from '../parts.js';
 import { BoundedLog, type LogLine } from './bounded-log.js';
 import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
 
@@ -65,7 +64,6 @@ async function answer(
   const monitor = new HealthMirror(health, clock);
   const warn = (message: string) => log.write('warn', message);
   const cluster = isVisible(settings) ? ownClusterView(settings, { clock, random }, { warn }) : undefined;
-  let programs: Awaited<ReturnType<typeof programAnswers>> | undefined;
   let server: NodeServer | undefined;
   let listener: Awaited<ReturnType<typeof listenerFor>>;
   port.on('message', async (message: ToNodeHttp) => {
@@ -73,7 +71,6 @@ async function answer(
     await server?.close();
     await Promise.all([cluster?.close(), listener?.close()]);
     monitor.close();
-    programs?.close();
     post({ type: 'closed' });
   });
   const onFailure = (request: string, failure: unknown) => {
@@ -84,7 +81,7 @@ async function answer(
     else if (debug) log.write('debug', text);
   };
   try {
-    programs = work && (await programAnswers(work, monitor));
+    const parts = work && [await programRoutes(work, monitor)];
     const info = (message: string) => log.write('info', message);
     listener = await listenerFor({ settings, io: { clock, random }, log: { info, warn } });
     server = await startNodeServer({
@@ -93,7 +90,7 @@ async function answer(
       heldForOthers,
       clock,
       monitor,
-      parts: programs && [programs.part],
+      parts,
       metrics: listener ? joined(metrics, listener.metrics) : metrics,
       onFailure,
       cluster: cluster && (() => cluster.open()),

@@ -171,7 +171,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
   if (options.metrics) metricsRoute(app, options.metrics);
   if (page) {
     app.route('/', consoleAssets({ '/': 'services' }));
-    servicesApi(app, { ...page, clock, streams });
+    servicesApi(app, page, page.writes, { clock, streams });
   }
   // The path of Curator's first version, which its server still answers. No other method is refused there: it
   // may be a path of another app.
