@@ -7,9 +7,9 @@ type Facts<T = unknown> = Readonly<Record<string, T>>;
 export const camundaFormat = {
   /** Its name in reports. */
   name: 'camunda' as const,
-  /** What a cluster is called, and a lease: with an article, as parts of sentences. */
-  cluster: 'a Camunda cluster',
-  lease: 'a lease of Camunda 8',
+  /** What is said of a cluster and of a lease, as parts of sentences. */
+  cluster: 'this is a Camunda cluster',
+  lease: 'is a lease of Camunda 8',
   /** The key of an object that is in every complete cluster, and in no other. */
   marker: CAMUNDA_MARKER,
   /**

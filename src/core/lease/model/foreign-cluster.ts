@@ -47,7 +47,7 @@ export async function findForeign(
   for (const id of nodeIdsIn(bySize).slice(0, SAMPLE)) {
     const object = await session.read(leaseKey(id), call);
     const format = object && foreignFormatOf(object.metadata, fieldsOf(object.body));
-    if (format !== undefined) return { format, found: `${leaseKey(id)} is ${format.lease}` };
+    if (format !== undefined) return { format, found: `${leaseKey(id)} ${format.lease}` };
   }
   return undefined;
 }
@@ -90,7 +90,7 @@ export function foreignError(url: string, found: string): StoreUnusableError {
 }
 
 const marked = ({ cluster, marker }: ForeignFormat, size = '') =>
-  `this is ${cluster}${size} (it has the object ${marker})`;
+  `${cluster}${size} (it has the object ${marker})`;
 
 function fieldsOf(body: string): Record<string, unknown> {
   try {

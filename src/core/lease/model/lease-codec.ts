@@ -114,7 +114,7 @@ export const nativeCodec: LeaseCodec = {
 /** @throws {LeaseUnreadableError} when another program wrote the object */
 function refuseForeign(...object: Parameters<typeof foreignFormatOf>): void {
   const format = foreignFormatOf(...object);
-  if (format) throw new LeaseUnreadableError(`is ${format.lease}`, undefined, true);
+  if (format) throw new LeaseUnreadableError(format.lease, undefined, true);
 }
 
 /** The mark of the last holder's sticky key. */
