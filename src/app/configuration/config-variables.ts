@@ -1,4 +1,5 @@
 import { ConfigError } from '../../core/base/errors.js';
+import { OWN_VARIABLES } from '../supervisor/env-templates.js';
 
 /** Variables of a command, by their names. */
 export type Variables = ReadonlyMap<string, string>;
@@ -9,7 +10,8 @@ export type Variables = ReadonlyMap<string, string>;
  */
 const REFUSED = new RegExp(
   [
-    '^NODELEASE_|^NODE_(ID|ID_VERSION|PREVIOUS|DATA_DIR|DATA_RESTORED)$|^PATH$|^IFS$|^ENV$|^BASH_ENV$|^BASHOPTS$|^SHELLOPTS$|^BASH_FUNC_|^LD_|^DYLD_|^GLIBC_TUNABLES$|^GCONV_PATH$',
+    OWN_VARIABLES.source,
+    '^PATH$|^IFS$|^ENV$|^BASH_ENV$|^BASHOPTS$|^SHELLOPTS$|^BASH_FUNC_|^LD_|^DYLD_|^GLIBC_TUNABLES$|^GCONV_PATH$',
     '^NODE_(OPTIONS|PATH|REPL_EXTERNAL_MODULE|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)$|^(JAVA_TOOL|JDK_JAVA|_JAVA)_OPTIONS$|^CLASSPATH$|^PERL5(OPT|LIB|DB)$|^RUBY(OPT|LIB)$',
     '^PYTHON|^PHPRC$|^PHP_INI_SCAN_DIR$|^DOTNET_STARTUP_HOOKS$|^LUA_INIT|^ERL_([AZ]|OTP.*_)?FLAGS$|^OPENSSL_|^GIT_|^AWS_|^BROWSER$',
   ].join('|'),

@@ -32,7 +32,10 @@ describe('a variable made of what was acquired', () => {
     ['=x', /with a name of letters/],
     ['1A=x', /with a name of letters/],
     ['A B=x', /with a name of letters/],
-    ['NODE_ID=1', /with another name \(NODE_ID and NODELEASE_… are set by nodelease itself\)/],
+    ['NODE_ID=1', /with another name \(NODE_ID is set by nodelease itself\)/],
+    ['NODE_PREVIOUS=a', /with another name \(NODE_PREVIOUS is set by nodelease itself\)/],
+    ['NODE_DATA_DIR=/a', /with another name/],
+    ['NODE_DATA_RESTORED=true', /with another name/],
     ['NODE_ID_VERSION=1', /with another name/],
     ['NODELEASE_URL=1', /with another name/],
     [

@@ -18,6 +18,9 @@ export interface EnvTemplate {
   readonly value: (facts: TemplateFacts) => string;
 }
 
+/** The variables that nodelease sets itself. */
+export const OWN_VARIABLES = /^NODELEASE_|^NODE_(ID|ID_VERSION|PREVIOUS|DATA_DIR|DATA_RESTORED)$/;
+
 const FORM = 'NAME=TEMPLATE';
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** A doubled brace, a placeholder, or a brace that is neither. */
@@ -49,8 +52,8 @@ export function parseEnvTemplates(texts: readonly string[], hasHttp: boolean): E
     // Without an equals sign it may be a value whose name was forgotten.
     const refuse = (expected: string) => new ConfigError('--env', equals < 0 ? '…' : `${name}=…`, expected);
     if (!NAME.test(name)) throw refuse(`${FORM} with a name of letters, digits and _`);
-    if (/^NODELEASE_|^NODE_ID(_VERSION)?$/.test(name)) {
-      throw refuse(`${FORM} with another name (NODE_ID and NODELEASE_… are set by nodelease itself)`);
+    if (OWN_VARIABLES.test(name)) {
+      throw refuse(`${FORM} with another name (${name} is set by nodelease itself)`);
     }
     // The command is looked up before there is a node id, and must not become another one by it.
     if (name === 'PATH')
