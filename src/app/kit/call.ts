@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { aborted } from '../../core/base/abort.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
+import { storeKindOf } from '../../core/store/stores.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import type { Settings, ZooKeeperSettings } from '../settings/settings.js';
@@ -131,7 +132,7 @@ export function logEnd({ signal }: Interrupted, log: Logger): number {
  * its holder sees `memory:`.
  */
 export function isVisible({ nodeId, provider, store }: Settings): boolean {
-  return nodeId === undefined && (provider === 'zookeeper' || store.kind !== 'memory');
+  return nodeId === undefined && (provider === 'zookeeper' || storeKindOf(store.url)?.sharedBy !== 'process');
 }
 
 /** The call, where ZooKeeper gives out the node ids; undefined where they are leased from a store. */

@@ -4,6 +4,7 @@ import { aborted, orAborted } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { makeFolder, syncFolder, unless } from '../base/files.js';
 import type { Lease } from '../lease/model/lease.js';
+import { storeKindOf } from '../store/stores.js';
 import { checkOwner, claimRoot } from './claim-root.js';
 import { leftoversIn, removeVersion } from './collect.js';
 import { type CopyPlan, planCopy } from './copy-plan.js';
@@ -172,9 +173,8 @@ class Preparation {
   /** Where other hosts use the same store, a version here may be older than theirs. */
   async #warnOfLocalRoot(): Promise<void> {
     const { local, store } = this.options;
-    const isOfOneHost = store.startsWith('file:') || store === 'memory:';
     const fileSystem = LOCAL_FILE_SYSTEMS[(await statfs(this.#tree.top)).type];
-    if (fileSystem !== undefined && !local && !isOfOneHost)
+    if (fileSystem !== undefined && !local && storeKindOf(store)?.sharedBy === undefined)
       this.#emit({ type: 'looks-local', path: this.#tree.top, fileSystem });
   }
 

@@ -51,14 +51,16 @@ describe('opening a store', () => {
     await expect(opening).rejects.toThrow(`endpoint: expected ${reason}`);
   });
 
-  it('never prints a password in an endpoint', async () => {
-    const error = await openStore('s3://leases', {
-      ...base,
-      endpoint: 'http://user:hunter2@127.0.0.1',
-    }).catch((failure: unknown) => failure);
-    expect(error).toBeInstanceOf(ConfigError);
-    expect(JSON.stringify([error, String(error)])).not.toContain('hunter2');
-  });
+  it.each(['http://user:hunter2@127.0.0.1', 'http://user:hunter2@127.0.0.1/?x=1'])(
+    'never prints a password in an endpoint: %s',
+    async (endpoint) => {
+      const error = await openStore('s3://leases', { ...base, endpoint }).catch(
+        (failure: unknown) => failure,
+      );
+      expect(error).toBeInstanceOf(ConfigError);
+      expect(JSON.stringify([error, String(error)])).not.toContain('hunter2');
+    },
+  );
 
   it.each([
     [

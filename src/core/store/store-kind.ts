@@ -41,6 +41,8 @@ export interface StoreKind<Options extends object = object> {
   readonly endpoint?: string;
   /** What `region` is about, for the help. @default the kind has none */
   readonly region?: string;
+  /** Who shares the store: this process alone, or this host. @default whoever reaches its server */
+  readonly sharedBy?: 'process' | 'host';
   readonly own?: OwnSettings;
   /**
    * Of a cloud: where its prices are listed. Its requests are signed with the time of this host.

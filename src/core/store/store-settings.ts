@@ -34,11 +34,11 @@ export const STORE_SETTINGS = {
 /** @throws {ConfigError} unless it is the URL of one server, without credentials */
 export function checkEndpoint(endpoint: string, label: string): void {
   const url = /^https?:\/\//i.test(endpoint) && URL.canParse(endpoint) ? new URL(endpoint) : undefined;
-  if (url === undefined || url.hostname.includes(',') || url.search !== '' || url.hash !== '')
-    throw new ConfigError(label, endpoint, 'an http or https URL such as http://127.0.0.1:9000');
   // A password in a URL ends up in process lists and logs; and the SDK would not use it.
-  if (url.username !== '' || url.password !== '') {
+  if (url && (url.username !== '' || url.password !== '')) {
     const expected = 'no credentials in the URL: they come from the default chain of the cloud';
     throw new ConfigError(label, `${url.protocol}//…@${url.host}`, expected);
   }
+  if (url === undefined || url.hostname.includes(',') || url.search !== '' || url.hash !== '')
+    throw new ConfigError(label, endpoint, 'an http or https URL such as http://127.0.0.1:9000');
 }

@@ -6,6 +6,7 @@ describe('a store URL', () => {
   it.each([
     ['s3://leases', { kind: 's3', bucket: 'leases', prefix: '', url: 's3://leases' }],
     ['s3://leases/', { kind: 's3', bucket: 'leases', prefix: '', url: 's3://leases' }],
+    ['s3://leases//', { kind: 's3', bucket: 'leases', prefix: '', url: 's3://leases' }],
     [
       's3://my.leases-1/prod/orders',
       { kind: 's3', bucket: 'my.leases-1', prefix: 'prod/orders', url: 's3://my.leases-1/prod/orders' },

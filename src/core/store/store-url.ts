@@ -23,7 +23,7 @@ export function parseStoreUrl(value: string, setting = 'store'): StoreUrl {
   const root = `${scheme}${kind.form.includes('://') ? '://' : ':'}`;
   if (!value.startsWith(root)) fail(STORE_FORMS);
   const parts = kind.parse(value.slice(root.length), { scheme, setting, fail });
-  return { kind: kind.schemes[0], url: value.replace(/\/$/, ''), ...parts };
+  return { kind: kind.schemes[0], url: value.replace(/\/+$/, ''), ...parts };
 }
 
 /** Checks what a program gives as a store: a URL, or an object. @throws {ConfigError} */

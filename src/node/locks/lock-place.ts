@@ -9,6 +9,7 @@ import { StoreSession } from '../../core/lease/session/store-session.js';
 import { type LeaseStore, StoreError } from '../../core/store/lease-store.js';
 import { LOCK_NAME, LOCKS } from '../../core/store/lock-url.js';
 import { parseStoreUrl } from '../../core/store/store-url.js';
+import { storeKindOf } from '../../core/store/stores.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/opened-store.js';
 
 /** @throws {ConfigError} when `name` is not allowed for a lock */
@@ -29,8 +30,8 @@ export type LockStore = string | ((path: string) => LeaseStore | Promise<LeaseSt
 export async function lockPlace(store: LockStore, name = ''): Promise<string | LeaseStore> {
   const path = name === '' ? LOCKS : `${LOCKS}/${name}`;
   if (typeof store === 'function') return store(path);
-  const { kind, url } = parseStoreUrl(store);
-  return kind === 'memory' ? url : `${url.replace(/\/$/, '')}/${path}`;
+  const { url } = parseStoreUrl(store);
+  return storeKindOf(url)?.sharedBy === 'process' ? url : `${url.replace(/\/$/, '')}/${path}`;
 }
 
 interface ProbedStoreOptions extends Omit<StoreOptions, 'store'> {

@@ -5,6 +5,7 @@ import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
 import type { StoreUrl } from '../../core/store/store-kind.js';
+import { storeKindOf } from '../../core/store/stores.js';
 import type { Discoverer } from '../../zookeeper/discovery/discoverer.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions, storeAccess } from './opened-store.js';
 
@@ -72,7 +73,7 @@ async function fromStore(options: SourceOptions): Promise<LeaseSource> {
 async function fromWorker(options: SourceOptions): Promise<LeaseSource> {
   const { store, clock, random, signal, tracer, killOnLoss = false } = options;
   const storeUrl = typeof store === 'string' ? store : store.url;
-  if (!isUrl(store) || storeUrl === 'memory:') {
+  if (!isUrl(store) || storeKindOf(storeUrl)?.sharedBy === 'process') {
     throw new ConfigError(
       'store',
       storeUrl,

@@ -10,7 +10,7 @@ import { installedTracer } from '../../../node/runtime/open-telemetry-tracer.js'
 import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
 import { type Call, interruptible, logFailure } from '../../kit/call.js';
 import { ExitCode, exitCodeOfSignal } from '../../kit/exit-codes.js';
-import { leaseLog, logSource, taskIdOf } from '../../kit/log/lease-log.js';
+import { leaseLog, logSource, taskIdOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import { type Logger, loggerFor } from '../../kit/log/logger.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { formatSetting } from '../../kit/terminal/text.js';
@@ -96,11 +96,7 @@ async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger
   const { provider, store } = settings;
   const taskId = await taskIdOf(settings, io, log, signal);
   logSource(settings, log);
-  if (provider === 'store' && store.kind === 'memory') {
-    log.warn(
-      'memory: is private to this process: another call may print the same ids. It is for trials only',
-    );
-  }
+  if (provider === 'store') warnIfPrivate(store, log, 'another call may print the same ids');
   const { holdNode } = await import('../../../node/runtime/hold-node.js');
   return holdNode({
     ...settings,

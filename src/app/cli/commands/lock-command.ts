@@ -4,7 +4,7 @@ import { acquireLock } from '../../../node/locks/store-lock.js';
 import { storeAccess } from '../../../node/runtime/opened-store.js';
 import type { Call } from '../../kit/call.js';
 import { type HoldingOptions, waitTimeout } from '../../kit/holding.js';
-import { lockLog, taskIdOf } from '../../kit/log/lease-log.js';
+import { lockLog, taskIdOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import { runHeldCommand } from '../../supervisor/held-command.js';
 
 /** `nodelease lock NAME -- command`: runs the command while it holds the lock of that name on the store. */
@@ -23,10 +23,7 @@ export async function lockCommand(
     waits: timeoutMs !== 0,
     acquire: async ({ log, signal, again }) => {
       if (!again) log.info({ lock: name, store: store.url }, `lock ${name} is kept in ${store.url}`);
-      if (store.kind === 'memory')
-        log.warn(
-          'memory: is private to this process: no other task will see this lock. It is for trials only',
-        );
+      warnIfPrivate(store, log, 'no other task will see this lock');
       const taskId = await taskIdOf(settings, io, log, signal);
       return (again ? acquireAgain : acquireLock)(name, {
         ...storeAccess(settings),

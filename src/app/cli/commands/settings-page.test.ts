@@ -40,8 +40,9 @@ function row({ name, kind, option, default: standard, sentence, needs, storeOnly
   const of = needs === 'service' ? ` for ${code('run')} and ${code('serve')}` : '';
   const condition = needs === undefined ? '' : `; with ${code(`--${needs}`)} only${of}`;
   const store = storeOnly ? `; not with ${code('--provider zookeeper')}` : '';
-  const special = ROWS.find(({ defaults }) => defaults?.[name] !== undefined);
-  const other = special ? `; ${special.defaults?.[name]} for ${code(`${special.name.split(' ')[0]} …`)}` : '';
+  const special = ROWS.filter(({ defaults }) => defaults?.[name] !== undefined);
+  const groups = new Set(special.map((row) => code(`${row.name.split(' ')[0]} …`)));
+  const other = special[0] ? `; ${special[0].defaults?.[name]} for ${[...groups].join(', ')}` : '';
   const cells = [
     code(`--${name}`),
     code(environmentName(name)),

@@ -1,12 +1,13 @@
 import { setFlagsFromString } from 'node:v8';
 import { orAborted } from '../../../core/base/abort.js';
+import { storeKindOf } from '../../../core/store/stores.js';
 import { type HeldNode, holdNode } from '../../../node/runtime/hold-node.js';
 import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
 import { installedTracer, type OpenTelemetryTracer } from '../../../node/runtime/open-telemetry-tracer.js';
 import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import type { RoutingEntries } from '../../discovery/routing-entries.js';
-import { leaseLog, logSource, taskIdOf } from '../../kit/log/lease-log.js';
+import { leaseLog, logSource, taskIdOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import type { Logger } from '../../kit/log/logger.js';
 import type { Io } from '../../kit/terminal/io.js';
 import type { SignalRelay } from '../../kit/terminal/signal-relay.js';
@@ -78,8 +79,8 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   const { env, execArgv, clock, processId } = io;
   let { log } = options;
   const { nodeId, provider, store, zookeeper } = settings;
-  const isLean =
-    nodeId === undefined && provider === 'store' && store.kind !== 'file' && store.kind !== 'memory';
+  const isLeased = nodeId === undefined && provider === 'store';
+  const isLean = isLeased && storeKindOf(store.url)?.sharedBy === undefined;
   // A flag of V8 is set while there is one thread.
   if (isLean && options.http) keepMemoryLean();
   // First of all: answers say why there is no node id yet, and a port that is taken costs none.
@@ -99,10 +100,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       );
     const problem = zookeeper && announcingProblem(zookeeper);
     if (problem !== undefined) log.warn(`discovery: ${problem}`);
-    if (nodeId === undefined && provider === 'store' && store.kind === 'memory')
-      log.warn(
-        'memory: is private to this process: no other task will see this lease. It is for trials only',
-      );
+    if (isLeased) warnIfPrivate(store, log, 'no other task will see this lease');
     if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS }))
       tracer = await installedTracer(clock);
     const node = await holdNode({

@@ -1,6 +1,8 @@
 import { explain } from '../../../core/base/errors.js';
 import { defaultTaskId } from '../../../core/base/host/task-id.js';
 import type { LeaseEvent, LeaseListener } from '../../../core/lease/model/lease.js';
+import type { StoreUrl } from '../../../core/store/store-kind.js';
+import { storeKindOf } from '../../../core/store/stores.js';
 import type { Settings } from '../../settings/settings.js';
 import type { Io } from '../terminal/io.js';
 import { pluralize } from '../terminal/text.js';
@@ -47,6 +49,12 @@ export function logSource({ nodeId, provider, store, zookeeper }: Settings, log:
   if (nodeId !== undefined) log.info({ nodeId }, `node id ${nodeId} is fixed: no lease, no store`);
   else if (provider === 'store') log.info({ store: store.url }, `node ids come from ${store.url}`);
   else log.info(`node ids come from ZooKeeper at ${zookeeper?.connect.text}`);
+}
+
+/** Warns of a store that no other process sees. @param so what comes of it, as a clause */
+export function warnIfPrivate({ url }: StoreUrl, log: Logger, so: string): void {
+  if (storeKindOf(url)?.sharedBy === 'process')
+    log.warn(`memory: is private to this process: ${so}. It is for trials only`);
 }
 
 /** The level of an event, its words, and its fields. */

@@ -149,7 +149,7 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
   const cluster = await readCluster(session);
   if (cluster === undefined)
     throw new StoreUnusableError(
-      `There is no cluster at ${session.store.url} yet: there is nothing to repair.`,
+      `There is no cluster at ${session.store.url} yet: nodelease init creates one, and so does the first nodelease run.`,
     );
   const { config } = cluster;
   const ids = Array.from({ length: config.peak }, (_, id) => id);

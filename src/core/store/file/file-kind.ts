@@ -7,6 +7,7 @@ import type { FileLeaseStoreOptions } from './file-lease-store.js';
 export const FILE: StoreKind<FileLeaseStoreOptions> = {
   schemes: ['file'],
   form: 'file:DIR',
+  sharedBy: 'host',
 
   parse(text, { setting, fail }) {
     let directory = text;

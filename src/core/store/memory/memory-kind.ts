@@ -5,6 +5,7 @@ import type { MemoryLeaseStoreOptions } from './memory-lease-store.js';
 export const MEMORY: StoreKind<MemoryLeaseStoreOptions> = {
   schemes: ['memory'],
   form: 'memory:',
+  sharedBy: 'process',
 
   parse(text, { fail }) {
     if (text !== '') fail('memory: with nothing behind it');
