@@ -1,7 +1,7 @@
 import { type Queue, queue } from '../../../../src/zookeeper/recipes/queue/queue.js';
 import type { TakenItem } from '../../../../src/zookeeper/recipes/queue/taken-item.js';
 import { RecipeError } from '../../../../src/zookeeper/recipes/recipe-error.js';
-import { bounded, SLACK_MS } from '../checks/bounded.js';
+import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';
 import { isExpected } from './expected.js';
@@ -76,14 +76,7 @@ export class QueueScenario implements Scenario {
     try {
       // A removal under way is waited for, again after a pause.
       const moreMs = this.hasLocks ? 0 : CALL_MS;
-      taken = await bounded(
-        world,
-        run,
-        'take',
-        limitMs + moreMs,
-        one.take({ timeoutMs: limitMs }),
-        Math.max(SLACK_MS, moreMs),
-      );
+      taken = await bounded(world, run, 'take', limitMs, one.take({ timeoutMs: limitMs }), moreMs);
       this.#underWay -= 1;
     } catch (error) {
       this.#underWay -= 1;
