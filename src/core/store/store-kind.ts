@@ -41,7 +41,7 @@ export interface StoreKind<Options extends object = object> {
   readonly endpoint?: string;
   /** What `region` is about, for the help. @default the kind has none */
   readonly region?: string;
-  /** Who shares the store: this process alone, or this host. @default whoever reaches its server */
+  /** Who shares the store: this process alone, or this host. @default all hosts that reach its server */
   readonly sharedBy?: 'process' | 'host';
   readonly own?: OwnSettings;
   /**
