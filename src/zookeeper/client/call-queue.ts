@@ -125,10 +125,13 @@ export class CallQueue {
   ): ZooKeeperError {
     const about = paths?.[index] ?? path;
     const what = about === undefined ? operation : `${operation} ${about}`;
-    return new ZooKeeperError(`${this.description}: ${what}: ${detail} (${fault})`, {
-      ...{ fault, path: about, cause },
-      outcome: writes && mayBeApplied ? 'unknown' : 'not-applied',
-    });
+    return new ZooKeeperError(
+      `${this.description}: ${what}: ${detail} (${fault})`,
+      fault,
+      writes && mayBeApplied ? 'unknown' : 'not-applied',
+      about,
+      cause,
+    );
   }
 }
 

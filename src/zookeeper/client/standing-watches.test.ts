@@ -17,7 +17,7 @@ function scene() {
   const children = async () => {
     await new Promise<void>((resolve) => under.push(resolve));
     const { fault } = network;
-    if (fault) throw new ZooKeeperError(fault, { fault, outcome: 'not-applied' });
+    if (fault) throw new ZooKeeperError(fault, fault, 'not-applied');
     return [network.state];
   };
   const watches = new StandingWatches({

@@ -22,6 +22,7 @@ import { SessionKeeper } from './session-keeper.js';
 import type { ConnectedState, SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
+import type { TimeOptions } from './zookeeper.js';
 import {
   CALL_TIMEOUT_MS,
   type CallOptions,
@@ -37,7 +38,6 @@ import {
   type ZnodeStat,
   type ZooKeeper,
 } from './zookeeper.js';
-import type { TimeOptions } from './zookeeper-context.js';
 import { ignoring, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
@@ -86,7 +86,6 @@ const OPTIONS: Kinds = {
   connect: kind('HOST:PORT[,HOST:PORT]...[/CHROOT], or what parseConnectString() returns', (value) =>
     TEXT.is(Array.isArray(Object(value).servers) ? Object(value).chroot : value),
   ),
-  auth: maybe(kind('digest:USER:PASSWORD', TEXT.is)),
   tls: maybe(kind('true, false or an object', (value) => FLAG.is(value) || OBJECT.is(value))),
   sessionTimeoutMs: maybe(milliseconds(1_000, 600_000)),
   operationTimeoutMs: maybe(milliseconds(1, 86_400_000)),
@@ -335,11 +334,9 @@ export class ZooKeeperClient implements ZooKeeper {
     if (problem === undefined) return withinChroot(this.#chroot, path);
     throw new ZooKeeperError(
       `${this.description}: ${operation} ${JSON.stringify(path)}: ${problem} (refused)`,
-      {
-        fault: 'refused',
-        outcome: 'not-applied',
-        path,
-      },
+      'refused',
+      'not-applied',
+      path,
     );
   }
 

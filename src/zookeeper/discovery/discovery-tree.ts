@@ -8,8 +8,7 @@ import {
   type ReconcileState,
 } from '../client/reconcile-loop.js';
 import { catchUp, writeEphemeral } from '../client/retry.js';
-import type { Znode } from '../client/zookeeper.js';
-import type { EventOptions, ZooKeeperContext } from '../client/zookeeper-context.js';
+import type { EventOptions, Znode, ZooKeeperContext } from '../client/zookeeper.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { checkLease } from '../services/registered-znode.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
@@ -152,10 +151,7 @@ export class DiscoveryTree {
   register(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
     checkArguments({ entry, fields });
     if (this.#withdrawn)
-      throw new ZooKeeperError('announcements have been withdrawn', {
-        fault: 'closed',
-        outcome: 'not-applied',
-      });
+      throw new ZooKeeperError('announcements have been withdrawn', 'closed', 'not-applied');
     const { id: nodeId, taskId, version } = this.options.lease;
     const path = entryPath(entry, nodeId);
     const data = encodeAssignment({ ...fields, taskId, nodeId, version });

@@ -1,8 +1,7 @@
 import { checkArguments, checked, DATA, type Kinds, maybe } from '../../core/base/arguments.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { checkPath } from '../client/znode-path.js';
-import type { ZooKeeper } from '../client/zookeeper.js';
-import type { TimeOptions, ZooKeeperContext } from '../client/zookeeper-context.js';
+import type { TimeOptions, ZooKeeper, ZooKeeperContext } from '../client/zookeeper.js';
 
 /** What all recipes take. */
 export interface RecipeOptions extends TimeOptions {

@@ -80,9 +80,12 @@ export async function inTime<T>(
 
 /** The servers did not answer, or the connection was away, when the time was up. */
 const withoutAnswer = ({ description }: ZooKeeper, path: string, ms: number) =>
-  new ZooKeeperError(`${description}: ${path}: no answer within ${Math.round(ms)} ms`, {
-    ...{ fault: 'timeout', outcome: 'unknown', path },
-  });
+  new ZooKeeperError(
+    `${description}: ${path}: no answer within ${Math.round(ms)} ms`,
+    'timeout',
+    'unknown',
+    path,
+  );
 
 /** The options of what does not wait for others: 5 s by default. */
 export const withCallTimeout = (options: WaitOptions = {}): WaitOptions =>

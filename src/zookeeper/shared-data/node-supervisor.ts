@@ -6,8 +6,8 @@ import { Listeners } from '../../core/base/listeners.js';
 import { retrying } from '../../core/base/retry.js';
 import { until } from '../../core/base/until.js';
 import type { Lease } from '../../core/lease/model/lease.js';
+import type { TimeSources } from '../client/zookeeper.js';
 import { CALL_TIMEOUT_MS } from '../client/zookeeper.js';
-import type { TimeSources } from '../client/zookeeper-context.js';
 import { isFault, ZooKeeperError } from '../client/zookeeper-error.js';
 import type { AnnouncedNode, DisconnectReason } from './announced-node.js';
 import type { Contributions } from './contributions.js';
@@ -150,7 +150,7 @@ export class NodeSupervisor implements AsyncDisposable {
     const [fault, problem] = state
       ? (['closed', `supervisor has stopped (${state.reason})`] as const)
       : (['timeout', `has not joined within ${timeoutMs} ms`] as const);
-    throw new ZooKeeperError(`the node ${problem}`, { fault, outcome: 'unknown' });
+    throw new ZooKeeperError(`the node ${problem}`, fault, 'unknown');
   }
 
   /**

@@ -2,8 +2,7 @@ import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../../core/
 import { ConfigError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { ReconcileState } from '../client/reconcile-loop.js';
-import type { MultiOperation, ZooKeeper } from '../client/zookeeper.js';
-import type { EventOptions, TimeOptions } from '../client/zookeeper-context.js';
+import type { EventOptions, MultiOperation, TimeOptions, ZooKeeper } from '../client/zookeeper.js';
 import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './announced-node.js';
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { type ContributionEvent, Contributions } from './contributions.js';

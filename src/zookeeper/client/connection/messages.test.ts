@@ -18,11 +18,11 @@ function sent(request: Request): Buffer {
 }
 
 const access = [
-  { permissions: Permission.all, scheme: 'auth', id: '' },
-  { permissions: Permission.read, scheme: 'world', id: 'anyone' },
-];
+  [Permission.all, 'auth', ''],
+  [Permission.read, 'world', 'anyone'],
+] as const;
 const acl = access.map(
-  ({ permissions, scheme, id }) => new jute.data.ACL(permissions, new jute.data.Id(scheme, id)),
+  ([permissions, scheme, id]) => new jute.data.ACL(permissions, new jute.data.Id(scheme, id)),
 );
 const data = Buffer.from('größe');
 
