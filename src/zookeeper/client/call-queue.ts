@@ -3,7 +3,7 @@ import { until } from '../../core/base/until.js';
 import { type CallLimit, CallLimits } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
-import { type ConnectedState, isSessionOver, type SessionState } from './session-state.js';
+import { type ConnectedState, isSessionOver } from './session-state.js';
 import type { CallOptions } from './zookeeper.js';
 import { RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
@@ -71,7 +71,9 @@ export class CallQueue {
     try {
       for (;;) {
         const { state } = keeper;
-        if (isOver(sessionId, state)) throw SESSION_OVER;
+        // Where the call is for a session that cannot be the next to be connected.
+        if (sessionId !== undefined && state.status !== 'closed' && isSessionOver(state, sessionId))
+          throw SESSION_OVER;
         if (state.status === 'connected') {
           return await limit.bound(() => {
             session = keeper.session;
@@ -133,11 +135,6 @@ export class CallQueue {
       cause,
     );
   }
-}
-
-/** Whether a call is for a session that cannot be the next to be connected. */
-function isOver(sessionId: string | undefined, state: SessionState): boolean {
-  return sessionId !== undefined && state.status !== 'closed' && isSessionOver(state, sessionId);
 }
 
 function detailOf({ operation }: Call, { fault, message }: RequestFailure): string {

@@ -129,12 +129,15 @@ export class ReconcileLoop {
    */
   late(what: string, timeoutMs: number, item?: Pick<Reconciled, 'path' | 'blockedBy'>): ZooKeeperError {
     const { state } = this;
+    if (state.status === 'closed')
+      return new ZooKeeperError(
+        `${what}: ${this.options.name} has been closed`,
+        'closed',
+        'unknown',
+        item?.path,
+      );
     const problem = item?.blockedBy ?? ('problem' in state ? state.problem : state.status);
-    const [fault, why] =
-      state.status === 'closed'
-        ? (['closed', `: ${this.options.name} has been closed`] as const)
-        : (['timeout', ` after ${timeoutMs} ms: ${problem}`] as const);
-    return new ZooKeeperError(what + why, fault, 'unknown', item?.path);
+    return new ZooKeeperError(`${what} after ${timeoutMs} ms: ${problem}`, 'timeout', 'unknown', item?.path);
   }
 
   /** Reconciles an item soon: it is new, or may differ from what is wanted. */

@@ -20,7 +20,14 @@ import { prepareTls, type ZooKeeperTls } from './connection/tls.js';
 import { ZNODE_ARGUMENTS as ARGUMENTS, checkOperations } from './operation-check.js';
 import { SessionKeeper } from './session-keeper.js';
 import type { ConnectedState, SessionState } from './session-state.js';
-import { StandingWatches } from './standing-watches.js';
+import {
+  CHILDREN,
+  DATA,
+  REMOVAL,
+  StandingWatches,
+  type Watched,
+  type WatchListener,
+} from './standing-watches.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
 import type { TimeOptions } from './zookeeper.js';
 import {
@@ -259,21 +266,21 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   watchChildren(path: string, listener: ChildrenListener): ReadingWatch {
-    checkArguments({ listener });
-    this.#check('watchChildren', path);
-    return this.#watches.children(path, listener);
+    return this.#watch(CHILDREN, path, listener);
   }
 
   watchData(path: string, listener: ZnodeListener): ReadingWatch {
-    checkArguments({ listener });
-    this.#check('watchData', path);
-    return this.#watches.data(path, listener);
+    return this.#watch(DATA, path, listener);
   }
 
   watchRemoval(path: string, listener: () => void): Watch {
+    return this.#watch(REMOVAL, path, listener);
+  }
+
+  #watch<S>(watched: Watched<S>, path: string, listener: WatchListener<S>): ReadingWatch {
     checkArguments({ listener });
-    this.#check('watchRemoval', path);
-    return this.#watches.removal(path, listener);
+    this.#check(watched.operation, path);
+    return this.#watches.add(watched, path, listener);
   }
 
   close(): Promise<void> {

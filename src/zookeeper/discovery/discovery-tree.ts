@@ -14,9 +14,6 @@ import { checkLease } from '../services/registered-znode.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
-/** How far the tree shows the announced entries. */
-export type TreeState = ReconcileState;
-
 /** Events of announcements, for logs. */
 export type TreeEvent =
   | ReconcileEvent
@@ -130,7 +127,7 @@ export class DiscoveryTree {
   }
 
   /** Whether all announced entries are in the tree. */
-  get state(): TreeState {
+  get state(): ReconcileState {
     return this.#loop.state;
   }
 
@@ -138,7 +135,7 @@ export class DiscoveryTree {
    * Calls `listener` with every new state, until the returned function is called. Not with the present one.
    * Listeners must not throw.
    */
-  onState(listener: (state: TreeState) => void): () => void {
+  onState(listener: (state: ReconcileState) => void): () => void {
     return this.#loop.onState(listener);
   }
 

@@ -292,19 +292,17 @@ export class LibraryConnection {
     };
     this.#answersBefore = this.#requests.answers;
     if (this.#onConnected) this.#onConnected();
-    else if (this.#isUnproven) void this.#tested(attempt).then((isProven) => isProven && report());
+    else if (this.#isUnproven)
+      // Answered, be it by a refusal.
+      void this.#probe().then(() => {
+        if (!attempt.over.signal.aborted && this.#requests.answers > this.#answersBefore) report();
+      });
     else report();
   }
 
   /** Sends a cheap request, which is answered by whichever server there is. Never rejects. */
   #probe(): Promise<void> {
     return this.request(new Request(Op.exists, ['/', false]), () => undefined).catch(() => undefined);
-  }
-
-  /** Whether a request over the connection is answered, be it by a refusal. */
-  async #tested(attempt: ConnectionAttempt): Promise<boolean> {
-    await this.#probe();
-    return !attempt.over.signal.aborted && this.#requests.answers > this.#answersBefore;
   }
 
   /** The connection is no longer usable. Once its socket has closed, the library tries the next server. */

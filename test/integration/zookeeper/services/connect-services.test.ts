@@ -73,7 +73,7 @@ it.each([
   [undefined, 'options: expected an object'],
   [{}, 'connect: expected servers such as'],
   [{ connect: ['zk1'] }, 'connect: expected servers such as'],
-  [{ connect: 'zk1', auth: { user: 'me' } }, 'auth: expected digest:USER:PASSWORD'],
+  [{ connect: 'zk1', auth: { user: 'me' } }, 'auth: expected a text'],
   [{ connect: 'zk1', sessionTimeoutMs: '5000' }, 'sessionTimeoutMs: expected'],
   [{ connect: 'zk1', payload: 'json' }, 'payload: expected a codec'],
   [{ connect: 'zk1', payload: { encode: () => null } }, 'payload: expected a codec'],
