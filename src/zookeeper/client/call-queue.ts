@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/base/clock.js';
 import { until } from '../../core/base/until.js';
-import { type CallLimit, CallLimits } from './call-limits.js';
+import { CallLimits } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
 import { type ConnectedState, isSessionOver } from './session-state.js';
@@ -81,7 +81,11 @@ export class CallQueue {
             return answer;
           });
         }
-        await this.#nextState(limit);
+        await until(
+          (listener) => keeper.onState(listener),
+          () => keeper.state !== state || undefined,
+          (changed) => limit.bound(() => changed),
+        );
       }
     } catch (error) {
       const failed = (fault: ZooKeeperFault, detail: string, cause?: unknown) =>
@@ -97,16 +101,6 @@ export class CallQueue {
     } finally {
       this.#limits.release(limit);
     }
-  }
-
-  async #nextState(limit: CallLimit): Promise<void> {
-    const { keeper } = this;
-    const { state } = keeper;
-    await until(
-      (listener) => keeper.onState(listener),
-      () => keeper.state !== state || undefined,
-      (changed) => limit.bound(() => changed),
-    );
   }
 
   /** Has the connection given up over which a request was sent that is not answered. */

@@ -152,7 +152,11 @@ export class DiscoveryTree {
     const { id: nodeId, taskId, version } = this.options.lease;
     const path = entryPath(entry, nodeId);
     const data = encodeAssignment({ ...fields, taskId, nodeId, version });
-    const announced = this.#entries.get(path) ?? new AnnouncedZnode(path, this.options, this.#forget);
+    const onGone = (entry: AnnouncedZnode) => {
+      this.#entries.delete(path);
+      this.#loop.forget(entry);
+    };
+    const announced = this.#entries.get(path) ?? new AnnouncedZnode(path, this.options, onGone);
     this.#entries.set(path, announced);
     announced.data = data;
     this.#loop.reconcile(announced);
@@ -204,11 +208,6 @@ export class DiscoveryTree {
     entry.data = undefined;
     this.#loop.reconcile(entry);
   }
-
-  readonly #forget = (entry: AnnouncedZnode): void => {
-    this.#entries.delete(entry.path);
-    this.#loop.forget(entry);
-  };
 
   async #gone(paths: readonly string[], timeoutMs: number): Promise<boolean> {
     const isDecided = (path: string) => {

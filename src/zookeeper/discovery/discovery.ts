@@ -104,12 +104,14 @@ export class Discovery {
       announcement: OBJECT,
     });
     checkArguments({ zookeeper, clock, random, readyTimeoutMs });
-    const onEvent = this.#emit;
-    this.#loop = new ReconcileLoop({ zookeeper, clock, random, name: 'the discovery', onEvent });
-    this.tree = new DiscoveryTree({ zookeeper, lease, clock, random, onEvent }, this.#loop);
+    const own = { zookeeper, lease, clock, random, onEvent: this.#emit };
+    this.#loop = new ReconcileLoop({ ...own, name: 'the discovery' });
+    this.tree = new DiscoveryTree(own, this.#loop);
     this.services = new ServiceDiscovery<unknown>(
       {
-        ...{ zookeeper, lease, clock, random, basePath: options.announcement.basePath, payload: jsonPayload },
+        ...own,
+        basePath: options.announcement.basePath,
+        payload: jsonPayload,
         onEvent: (event) => {
           const isOfService =
             event.type === 'superseded' || event.type === 'restored' || event.type === 'mixed-payloads';

@@ -53,15 +53,20 @@ export class LibrarySession extends LibraryConnection {
 
   async create(path: string, data: Buffer, mode: CreateMode): Promise<string> {
     checkSize(data.length);
-    return this.request(Request.create(path, data, this.#accessTo(mode), mode), (answer) => answer.text());
+    return this.request(Request.create(Op.create, path, data, this.#accessTo(mode), mode), (answer) =>
+      answer.text(),
+    );
   }
 
   async createWithZxid(path: string, data: Buffer, mode: CreateMode): Promise<CreatedZnode> {
     checkSize(data.length);
-    return this.request(Request.createWithStat(path, data, this.#accessTo(mode), mode), (answer) => {
-      const made = answer.text();
-      return { path: made, createdZxid: answer.stat().createdZxid };
-    });
+    return this.request(
+      Request.create(Op.createWithStat, path, data, this.#accessTo(mode), mode),
+      (answer) => {
+        const made = answer.text();
+        return { path: made, createdZxid: answer.stat().createdZxid };
+      },
+    );
   }
 
   async remove(path: string, version: number): Promise<void> {

@@ -30,14 +30,14 @@ describe('a request', () => {
   it.each([
     [
       'create',
-      Request.create('/ä', data, accessList(access), 'ephemeral-sequential'),
+      Request.create(Op.create, '/ä', data, accessList(access), 'ephemeral-sequential'),
       1,
       'CreateRequest',
       { path: '/ä', data, acl, flags: 3 },
     ],
     [
       'createWithStat',
-      Request.createWithStat('/a', data, accessList(access), 'shared'),
+      Request.create(Op.createWithStat, '/a', data, accessList(access), 'shared'),
       15,
       'CreateRequest',
       { path: '/a', data, acl, flags: 0 },

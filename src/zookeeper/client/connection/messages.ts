@@ -67,12 +67,15 @@ export class Request {
     return this.#bytes;
   }
 
-  static create(path: string, data: Buffer, access: AccessList, mode: CreateMode): Request {
-    return new Request(Op.create, [path, data, access, MODES[mode]]);
-  }
-
-  static createWithStat(path: string, data: Buffer, access: AccessList, mode: CreateMode): Request {
-    return new Request(Op.createWithStat, [path, data, access, MODES[mode]]);
+  /** @param operation `create` or `createWithStat` */
+  static create(
+    operation: number,
+    path: string,
+    data: Buffer,
+    access: AccessList,
+    mode: CreateMode,
+  ): Request {
+    return new Request(operation, [path, data, access, MODES[mode]]);
   }
 
   /** @param accessTo the access to a znode by its create mode */

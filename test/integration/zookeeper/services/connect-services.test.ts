@@ -64,7 +64,7 @@ it.each([
   [{ connect: 'zk1', auth: 'me' }, 'auth: expected'],
   [{ connect: 'zk1', sessionTimeoutMs: 5 }, 'sessionTimeoutMs: expected'],
   [{ connect: 'zk1', basePath: 'services' }, 'basePath: expected an absolute path such as /services'],
-  [{ connect: 'zk1', basePath: 7 }, 'basePath: expected an absolute path'],
+  [{ connect: 'zk1', basePath: 7 }, 'basePath: expected a text'],
   [
     { connect: 'zk1', base: '/services' },
     'options: expected one of connect, auth, tls, sessionTimeoutMs, basePath, payload, onEvent, got "base"',
