@@ -4,12 +4,7 @@ import { WaitTimeoutError } from '../../core/base/errors.js';
 import type { Retry } from '../../core/base/retry.js';
 import type { BoundSession } from '../client/bound-session.js';
 import { whileConnectionIsAway } from '../client/retry.js';
-import {
-  CALL_TIMEOUT_MS,
-  type CallOptions,
-  type Watch,
-  type Znode,
-} from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type CallOptions, type Watch, type Znode } from '../client/zookeeper.js';
 import { isFault, isUnknown, ZooKeeperError } from '../client/zookeeper-error.js';
 import type { Recipe, WaitOptions } from './recipe.js';
 

@@ -105,9 +105,7 @@ export class ServiceDirectory<P> {
   async instancesWithStat(name: string, call: ServiceCall = {}): Promise<readonly InstanceWithStat<P>[]> {
     const remaining = this.#deadline(call);
     const ids = await this.options.zookeeper.children(servicePath(this.basePath, name), remaining());
-    const found = await concurrentCalls([...(ids ?? [])].sort(), (id) =>
-      this.#read(name, id, remaining()),
-    );
+    const found = await concurrentCalls([...(ids ?? [])].sort(), (id) => this.#read(name, id, remaining()));
     return found.filter((each) => each !== undefined);
   }
 
