@@ -1,5 +1,6 @@
 import { tlsProblem } from '../../base/tls.js';
 import { fieldOf, parsed, textOf } from '../fields.js';
+import type { HttpClient } from '../http-client.js';
 import type { StoreError } from '../lease-store.js';
 import { failing, type Operation, type StoreRequest } from '../store-request.js';
 
@@ -9,8 +10,7 @@ export type EtcdRequest = StoreRequest<Operation>;
 /** How far a request got, at which server. */
 export interface Exchange {
   readonly request: EtcdRequest;
-  /** `http://HOST:PORT` or `https://HOST:PORT`. */
-  readonly endpoint: string;
+  readonly client: HttpClient;
   /** `HOST:PORT`. */
   readonly server: string;
   readonly hasCertificate: boolean;

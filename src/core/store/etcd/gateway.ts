@@ -1,15 +1,13 @@
-import { once } from 'node:events';
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { SecureContext } from 'node:tls';
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { fieldOf, parsed, textOf } from '../fields.js';
-import { KEPT_CONNECTIONS } from '../http-client.js';
+import { HttpClient } from '../http-client.js';
 import { storeTime } from '../http-times.js';
-import { type Interval, type StoreCallOptions, StoreError } from '../lease-store.js';
-import { givenUp, requestSignal, senseless } from '../store-request.js';
+import { type Interval, StoreError } from '../lease-store.js';
+import { givenUp, senseless, withinRequestTime } from '../store-request.js';
 import {
   classifyReply,
   type EtcdRequest,
@@ -42,12 +40,6 @@ export interface EtcdReply {
   readonly storeTime: Interval;
 }
 
-/** What a call is made with. */
-export interface EtcdCall extends StoreCallOptions {
-  /** Whether it may be made twice: a write whose outcome is unknown may not. @default false */
-  readonly repeatable?: boolean;
-}
-
 /**
  * Calls etcd's API by its JSON gateway (https://etcd.io/docs/latest/dev-guide/api_grpc_gateway/). Asks one
  * server, and the next one after the first failure that another server may not have.
@@ -55,92 +47,76 @@ export interface EtcdCall extends StoreCallOptions {
 export class EtcdGateway {
   /** The greatest revision of all replies; 0 before the first one. */
   revision = 0n;
-  readonly #agent: HttpAgent;
+  /** One for each server. */
+  readonly clients: readonly HttpClient[];
   #current = 0;
   #token: string | undefined;
 
   constructor(private readonly options: EtcdGatewayOptions) {
     const { endpoints, secureContext } = options;
-    this.#agent = endpoints[0]?.startsWith('https:')
-      ? new HttpsAgent({ ...KEPT_CONNECTIONS, secureContext, rejectUnauthorized: true })
-      : new HttpAgent(KEPT_CONNECTIONS);
+    const secure = { secureContext, rejectUnauthorized: true };
+    this.clients = endpoints.map((endpoint) => new HttpClient(endpoint, secure));
   }
 
   /**
-   * Makes one request, and repeats it at the other servers while that is safe: nothing was sent, or it is
-   * `repeatable`.
+   * Makes one request, and repeats it at the other servers while that is safe: nothing was sent, or it is no
+   * transaction. The other calls do no harm twice.
    *
    * @param path below `/v3/`
    * @throws {StoreError} when there was no definite answer
    */
-  async call(
-    request: EtcdRequest,
-    path: string,
-    body: object,
-    { signal, repeatable = false }: EtcdCall = {},
-  ): Promise<EtcdReply> {
-    const call = requestSignal(this.options, signal);
-    try {
-      for (let left = this.options.endpoints.length - 1; ; left -= 1) {
+  call(request: EtcdRequest, path: string, body: object): Promise<EtcdReply> {
+    return withinRequestTime(this.options, request.signal, async (limit) => {
+      for (let left = this.clients.length - 1; ; left -= 1) {
         try {
-          return await this.#authorized(request, path, body, call.signal, signal, (response) =>
+          return await this.#authorized(request, path, body, limit, (response) =>
             this.#reply(request, response),
           );
         } catch (error) {
           const mayRepeat =
-            error instanceof StoreError && error.transient && (repeatable || error.outcome === 'not-applied');
-          if (!mayRepeat || left === 0 || call.signal.aborted) throw error;
+            error instanceof StoreError &&
+            error.transient &&
+            (path !== 'kv/txn' || error.outcome === 'not-applied');
+          if (!mayRepeat || left === 0 || limit.aborted) throw error;
         }
       }
-    } finally {
-      call.release();
-    }
+    });
   }
 
   /**
-   * Makes a request whose answer has no end. Resolves to it once it has begun; it is destroyed when `signal`
-   * aborts.
+   * Makes a request whose answer has no end. Resolves to it once it has begun; it is destroyed when the signal
+   * of the request aborts.
    *
    * @throws {StoreError}
    */
-  async stream(
-    request: EtcdRequest,
-    path: string,
-    body: object,
-    signal: AbortSignal,
-  ): Promise<IncomingMessage> {
-    const beginning = requestSignal(this.options, signal);
-    try {
-      return await this.#authorized(request, path, body, beginning.signal, signal, async (response) => {
+  stream(request: EtcdRequest, path: string, body: object): Promise<IncomingMessage> {
+    const { signal } = request;
+    return withinRequestTime(this.options, signal, (limit) =>
+      this.#authorized(request, path, body, limit, async (response) => {
         const cancel = onAbort(signal, () => response.destroy());
         return response.once('close', cancel);
-      });
-    } finally {
-      beginning.release();
-    }
+      }),
+    );
   }
 
   /** The version of one server, `3.5.1`, whichever server the other calls use. @throws {StoreError} */
-  async version(request: EtcdRequest, endpoint: string, { signal }: StoreCallOptions = {}): Promise<string> {
-    const call = requestSignal(this.options, signal);
-    try {
-      const reply = await this.#ask(this.#exchange(request, endpoint), 'version', undefined, call.signal);
+  version(request: EtcdRequest, client: HttpClient): Promise<string> {
+    return withinRequestTime(this.options, request.signal, async (limit) => {
+      const reply = await this.#ask(this.#exchange(request, client), 'version', undefined, limit);
       const version = textOf(reply, 'etcdserver');
       if (version === undefined) throw senseless(request, 'no version');
       return version;
-    } finally {
-      call.release();
-    }
+    });
   }
 
   /** Asks the next server from now on. */
   leave(): void {
-    this.#current = (this.#current + 1) % this.options.endpoints.length;
+    this.#current = (this.#current + 1) % this.clients.length;
   }
 
   /** Breaks all connections. Idempotent. */
   close(): void {
-    this.#agent.destroy();
+    for (const client of this.clients) client.close();
   }
 
   /**
@@ -151,18 +127,17 @@ export class EtcdGateway {
     request: EtcdRequest,
     path: string,
     body: object,
-    signal: AbortSignal,
-    given: AbortSignal | undefined,
+    limit: AbortSignal,
     take: (response: IncomingMessage) => Promise<T>,
   ): Promise<T> {
     const current = this.#current;
-    const exchange = this.#exchange(request, this.options.endpoints[current] as string);
+    const exchange = this.#exchange(request, this.clients[current] as HttpClient);
     try {
       for (let isLast = false; ; isLast = true) {
-        signal.throwIfAborted();
-        const token = this.options.auth && (this.#token ?? (await this.#authenticate(exchange, signal)));
+        limit.throwIfAborted();
+        const token = this.options.auth && (this.#token ?? (await this.#authenticate(exchange, limit)));
         exchange.sent = false;
-        const response = await this.#send(exchange, `v3/${path}`, body, signal, token);
+        const response = await this.#send(exchange, `v3/${path}`, body, limit, token);
         if (exchange.status === 200) return await take(response);
         const answer = await text(response);
         const isRefused = token !== undefined && isTokenRefused(exchange.status, answer);
@@ -173,17 +148,17 @@ export class EtcdGateway {
       // The other servers may do better: the next call is made there.
       const isDefinite = error instanceof StoreError && !error.transient;
       if (!isDefinite && this.#current === current) this.leave();
-      if (given?.aborted) throw givenUp(request, given.reason, exchange.sent);
+      if (request.signal?.aborted) throw givenUp(request, request.signal.reason, exchange.sent);
       if (error instanceof StoreError) throw error;
-      throw withoutReply(signal.aborted ? signal.reason : error, exchange);
+      throw withoutReply(limit.aborted ? limit.reason : error, exchange);
     }
   }
 
   /** Asks for a token. A failure in here has applied nothing of the request that needs it. */
-  async #authenticate({ endpoint }: Exchange, signal: AbortSignal): Promise<string> {
+  async #authenticate({ client }: Exchange, signal: AbortSignal): Promise<string> {
     const { user: name, password } = this.options.auth as { user: string; password: string };
     const request: EtcdRequest = { operation: 'authenticate', url: this.options.url };
-    const exchange = this.#exchange(request, endpoint);
+    const exchange = this.#exchange(request, client);
     try {
       const reply = await this.#ask(exchange, 'v3/auth/authenticate', { name, password }, signal);
       const token = textOf(reply, 'token');
@@ -221,29 +196,17 @@ export class EtcdGateway {
     signal: AbortSignal,
     token?: string,
   ): Promise<IncomingMessage> {
-    const headers = {
+    const headers: Record<string, string> = {
       ...(body !== undefined && { 'content-type': 'application/json' }),
       // A member that has lost the others ends a watch instead of staying silent.
       'grpc-metadata-hasleader': 'true',
       ...(token !== undefined && { authorization: token }),
     };
-    const isSecure = exchange.endpoint.startsWith('https:');
-    const request = (isSecure ? httpsRequest : httpRequest)(`${exchange.endpoint}/${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
-      agent: this.#agent,
-      headers,
-      signal,
+    const method = body === undefined ? 'GET' : 'POST';
+    const request = { method, headers, body: body && Buffer.from(JSON.stringify(body)), signal } as const;
+    const response = await exchange.client.open(`/${path}`, request, () => {
+      exchange.sent = true;
     });
-    request.once('socket', (socket) => {
-      const send = () => {
-        exchange.sent = true;
-      };
-      if (socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', send);
-      else send();
-    });
-    // A failure after the answer has begun shows in the answer.
-    request.on('error', () => undefined).end(body && JSON.stringify(body));
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
     exchange.status = response.statusCode ?? 0;
     return response;
   }
@@ -260,18 +223,10 @@ export class EtcdGateway {
     return { body, revision, storeTime: storeTime(response.headers.date) };
   }
 
-  #exchange(request: EtcdRequest, endpoint: string): Exchange {
-    const otherScheme = this.revision > 0n ? undefined : endpoint.startsWith('https:') ? 'etcd' : 'etcds';
+  #exchange(request: EtcdRequest, client: HttpClient): Exchange {
+    const { host: server, protocol } = new URL(client.server);
+    const otherScheme = this.revision > 0n ? undefined : protocol === 'https:' ? 'etcd' : 'etcds';
     const { hasCertificate = false, auth } = this.options;
-    const server = new URL(endpoint).host;
-    return {
-      request,
-      endpoint,
-      server,
-      hasCertificate,
-      hasUser: auth !== undefined,
-      otherScheme,
-      sent: false,
-    };
+    return { request, client, server, hasCertificate, hasUser: auth !== undefined, otherScheme, sent: false };
   }
 }

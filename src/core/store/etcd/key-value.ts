@@ -1,5 +1,5 @@
 import { parsed, textsOf } from '../fields.js';
-import type { Interval, ObjectMetadata, StoreCallOptions } from '../lease-store.js';
+import type { Interval, ObjectMetadata } from '../lease-store.js';
 import { senseless } from '../store-request.js';
 import type { EtcdRequest } from './classify-reply.js';
 import type { EtcdGateway } from './gateway.js';
@@ -80,15 +80,10 @@ export function isMark(key: string): boolean {
  *
  * @throws {StoreError}
  */
-export async function grantMark(
-  gateway: EtcdGateway,
-  request: EtcdRequest,
-  ms: number,
-  options: StoreCallOptions | undefined,
-): Promise<string> {
+export async function grantMark(gateway: EtcdGateway, request: EtcdRequest, ms: number): Promise<string> {
   const seconds = Math.ceil(ms / 1_000) + MARGIN_S;
   const term = { TTL: String(seconds) };
-  const { body } = await gateway.call(request, 'lease/grant', term, { ...options, repeatable: true });
+  const { body } = await gateway.call(request, 'lease/grant', term);
   if (typeof body.ID === 'string' && Number(body.TTL) >= seconds) return body.ID;
   throw senseless(request, 'no lease of the time that was asked for');
 }
