@@ -8,7 +8,7 @@ import { listed, OWN_SETTINGS, STORES } from './stores.js';
 /** The settings of the store that the leases are in. */
 export const STORE_SETTINGS = {
   store: {
-    kind: { ...parsed('url', parseStoreUrl), check: checkStore },
+    kind: { ...parsed('url', (given, label) => parseStoreUrl(given, label).url), check: checkStore },
     default: DEFAULT_STORE,
     option: 'store',
     storeOnly: true,

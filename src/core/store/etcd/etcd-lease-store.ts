@@ -21,12 +21,10 @@ import {
   encodeValue,
   endOf,
   fromBase64,
-  grantMark,
   isMark,
   markOf,
   toBase64,
 } from './key-value.js';
-import { watchEvents } from './watch-events.js';
 
 /** Settings of an {@link EtcdLeaseStore}. */
 export interface EtcdLeaseStoreOptions extends EtcdGatewayOptions {
@@ -188,7 +186,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
     const { expiresAfterMs } = request;
     const puts: object[] = [{ request_put: { key, value: encodeValue(body, metadata, expiresAfterMs) } }];
     if (expiresAfterMs !== undefined) {
-      const lease = await grantMark(this.#gateway, request, expiresAfterMs);
+      const lease = await this.#gateway.grantMark(request, expiresAfterMs);
       puts.push({ request_put: { ...this.#range(markOf(name)), lease } });
     }
     const transaction = { compare: [{ key, result: 'EQUAL', ...condition }], success: puts };
@@ -206,16 +204,10 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
     // What changed since the last reply was not in it. Without one, the watch begins when it begins.
     const start = revision === 0n ? {} : { start_revision: String(revision + 1n) };
     const range = { key: toBase64(this.keyPrefix), range_end: toBase64(endOf(this.keyPrefix)), ...start };
-    const body = { create_request: range };
-    const response = await this.#gateway.stream(this.request('watch', { signal }), 'watch', body);
-    try {
-      for await (const { type, kv = {} } of watchEvents(response)) {
-        const key = this.#keyOf(kv);
-        const size = type === 'DELETE' ? undefined : Buffer.byteLength(decodeValue(kv.value).body);
-        if (!key.includes('/') && !isMark(key) && heed({ key, size })) return;
-      }
-    } finally {
-      response.destroy();
+    for await (const { type, kv = {} } of this.#gateway.watch(this.request('watch', { signal }), range)) {
+      const key = this.#keyOf(kv);
+      const size = type === 'DELETE' ? undefined : Buffer.byteLength(decodeValue(kv.value).body);
+      if (!key.includes('/') && !isMark(key) && heed({ key, size })) return;
     }
     // It was cancelled. Another server may know more.
     this.#gateway.leave();

@@ -15,6 +15,7 @@ import {
   isTokenRefused,
   withoutReply,
 } from './classify-reply.js';
+import type { EtcdKeyValue } from './key-value.js';
 
 /** Settings of an {@link EtcdGateway}. */
 export interface EtcdGatewayOptions {
@@ -32,6 +33,12 @@ export interface EtcdGatewayOptions {
   readonly requestTimeoutMs: number;
 }
 
+/** A change of a key. */
+interface EtcdEvent {
+  readonly type?: 'DELETE';
+  readonly kv?: EtcdKeyValue;
+}
+
 /** A reply of the gateway. */
 export interface EtcdReply {
   readonly body: Readonly<Record<string, unknown>>;
@@ -39,6 +46,9 @@ export interface EtcdReply {
   readonly revision: bigint;
   readonly storeTime: Interval;
 }
+
+/** How much longer than asked a mark stays, in seconds: for clocks of etcd's members that run fast. */
+const MARGIN_S = 2;
 
 /**
  * Calls etcd's API by its JSON gateway (https://etcd.io/docs/latest/dev-guide/api_grpc_gateway/). Asks one
@@ -84,19 +94,50 @@ export class EtcdGateway {
   }
 
   /**
-   * Makes a request whose answer has no end. Resolves to it once it has begun; it is destroyed when the signal
-   * of the request aborts.
+   * The changes that a watch reports, one message a line. Ends when the watch does: the server has cancelled
+   * it, since the revision where it was to begin is compacted, or since it has lost the others.
+   *
+   * @throws {StoreError} before the first change; what broke the connection, or that the signal of the request
+   * has aborted
+   */
+  async *watch(request: EtcdRequest, create: object): AsyncGenerator<EtcdEvent> {
+    const { signal } = request;
+    const body = { create_request: create };
+    const response = await withinRequestTime(this.options, signal, (limit) =>
+      this.#authorized(request, 'watch', body, limit, async (begun) => {
+        const cancel = onAbort(signal, () => begun.destroy());
+        return begun.once('close', cancel);
+      }),
+    );
+    let rest = '';
+    try {
+      for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
+        const lines = (rest + chunk).split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) {
+          if (line === '') continue;
+          const { result } = JSON.parse(line) as { result?: { canceled?: boolean; events?: EtcdEvent[] } };
+          if (result === undefined || result.canceled) return;
+          yield* result.events ?? [];
+        }
+      }
+    } finally {
+      response.destroy();
+    }
+  }
+
+  /**
+   * Grants a lease of etcd's on which a mark stays for at least `ms` after this call began. It is never
+   * renewed, so that no member ever believes in an earlier end: renewals are known to the leader alone, and one
+   * that has lost its place revokes what another one has renewed.
    *
    * @throws {StoreError}
    */
-  stream(request: EtcdRequest, path: string, body: object): Promise<IncomingMessage> {
-    const { signal } = request;
-    return withinRequestTime(this.options, signal, (limit) =>
-      this.#authorized(request, path, body, limit, async (response) => {
-        const cancel = onAbort(signal, () => response.destroy());
-        return response.once('close', cancel);
-      }),
-    );
+  async grantMark(request: EtcdRequest, ms: number): Promise<string> {
+    const seconds = Math.ceil(ms / 1_000) + MARGIN_S;
+    const { body } = await this.call(request, 'lease/grant', { TTL: String(seconds) });
+    if (typeof body.ID === 'string' && Number(body.TTL) >= seconds) return body.ID;
+    throw senseless(request, 'no lease of the time that was asked for');
   }
 
   /** The version of one server, `3.5.1`, whichever server the other calls use. @throws {StoreError} */
