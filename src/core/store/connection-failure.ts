@@ -1,4 +1,4 @@
-import { messageOf, textOf } from './fields.js';
+import { messageOf, textOf } from '../base/fields.js';
 import type { StoreError } from './lease-store.js';
 import type { Failing, Operation } from './store-request.js';
 

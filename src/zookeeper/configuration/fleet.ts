@@ -1,5 +1,5 @@
 import { concurrently } from '../../core/base/concurrently.js';
-import { objectIn } from '../../core/base/json-object.js';
+import { objectIn } from '../../core/base/fields.js';
 import { CALLS_AT_ONCE } from '../client/call-limits.js';
 import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { writeEphemeral } from '../client/retry.js';

@@ -1,5 +1,5 @@
+import { fieldOf, messageOf, textOf } from '../../base/fields.js';
 import { ABSENCE, connectionFailure, refusal } from '../connection-failure.js';
-import { fieldOf, messageOf, textOf } from '../fields.js';
 import { isClockWrong, parseHttpDate } from '../http-times.js';
 import { failing, type StoreRequest } from '../store-request.js';
 

@@ -5,7 +5,7 @@ import { checked, filePath } from '../../settings/values.js';
 import type { StoreKind } from '../store-kind.js';
 import { type Fail, parsePrefix } from '../url-path.js';
 import { parseEtcdAuth } from './etcd-access.js';
-import type { EtcdStoreOptions } from './open-etcd-store.js';
+import type { EtcdLeaseStoreOptions } from './etcd-lease-store.js';
 
 const OF_ETCDS = { storeOnly: true, verbatim: 'option', kind: filePath } as const;
 
@@ -39,7 +39,7 @@ const ETCD_SETTINGS = {
 const SUCH_AS = 'etcd://HOST:2379[,HOST:2379]…/prefix';
 
 /** The keys of an etcd cluster that begin with `prefix` and a slash. */
-export const ETCD: StoreKind<EtcdStoreOptions> = {
+export const ETCD: StoreKind<EtcdLeaseStoreOptions> = {
   schemes: ['etcd', 'etcds'],
   form: 'etcd://HOST:2379/prefix',
   own: { option: 'etcd', settings: ETCD_SETTINGS, tlsScheme: 'etcds' },
@@ -59,7 +59,7 @@ export const ETCD: StoreKind<EtcdStoreOptions> = {
 
   async open(options) {
     const { observedAge } = await import('../observed-age.js');
-    return observedAge((await import('./open-etcd-store.js')).openEtcdStore(options), options.clock);
+    return observedAge(new (await import('./etcd-lease-store.js')).EtcdLeaseStore(options), options.clock);
   },
 };
 

@@ -1,5 +1,5 @@
 import { anySignal } from '../../base/abort.js';
-import { checked, listOf, NAME, TEXT } from '../../base/arguments.js';
+import { checked, listOf, maybe, NAME, OBJECT, TEXT } from '../../base/arguments.js';
 import type { Heed } from '../changes.js';
 import type {
   LeaseStore,
@@ -49,8 +49,9 @@ const PAGE = 1_000;
 export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   readonly #gateway: EtcdGateway;
 
+  /** Nothing is sent yet. @throws {ConfigError} when what it gets into the cluster with cannot be used */
   constructor(private readonly options: EtcdLeaseStoreOptions) {
-    checked(options, { url: NAME, prefix: TEXT, endpoints: listOf(TEXT) });
+    checked(options, { url: NAME, prefix: TEXT, endpoints: listOf(TEXT), etcd: maybe(OBJECT) });
     super(options.url, options.prefix);
     this.#gateway = new EtcdGateway(options);
   }

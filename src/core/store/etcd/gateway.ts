@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import type { SecureContext } from 'node:tls';
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import { fieldOf, parsed, textOf } from '../fields.js';
+import { ConfigError } from '../../base/errors.js';
+import { fieldOf, parsed, textOf } from '../../base/fields.js';
+import { prepareTlsFiles } from '../../base/tls.js';
 import { HttpClient } from '../http-client.js';
 import { storeTime } from '../http-times.js';
 import { type Interval, StoreError } from '../lease-store.js';
@@ -15,6 +16,7 @@ import {
   isTokenRefused,
   withoutReply,
 } from './classify-reply.js';
+import { type EtcdAccess, parseEtcdAuth } from './etcd-access.js';
 import type { EtcdKeyValue } from './key-value.js';
 
 /** Settings of an {@link EtcdGateway}. */
@@ -23,11 +25,8 @@ export interface EtcdGatewayOptions {
   readonly url: string;
   /** `http://HOST:PORT` or `https://HOST:PORT` of each server that may be asked, at least one. */
   readonly endpoints: readonly string[];
-  /** @default none: the cluster lets everybody in, or knows the client by its certificate */
-  readonly auth?: { readonly user: string; readonly password: string } | undefined;
-  /** For `https:`. */
-  readonly secureContext?: SecureContext | undefined;
-  readonly hasCertificate?: boolean | undefined;
+  /** @default without user and client certificate */
+  readonly etcd?: EtcdAccess | undefined;
   readonly clock: Clock;
   /** How long one call may take in all, in milliseconds. */
   readonly requestTimeoutMs: number;
@@ -59,11 +58,21 @@ export class EtcdGateway {
   revision = 0n;
   /** One for each server. */
   readonly clients: readonly HttpClient[];
+  readonly #user: ReturnType<typeof parseEtcdAuth> | undefined;
   #current = 0;
   #token: string | undefined;
 
+  /** @throws {ConfigError} when what it gets into the cluster with cannot be used */
   constructor(private readonly options: EtcdGatewayOptions) {
-    const { endpoints, secureContext } = options;
+    const { endpoints, etcd = {} } = options;
+    const { auth, ...files } = etcd;
+    const isSecure = endpoints.every((endpoint) => endpoint.startsWith('https:'));
+    const [useless] = Object.entries(files).find(([, content]) => content !== undefined) ?? [];
+    // Without a word, what is meant to be encrypted would not be.
+    if (useless !== undefined && !isSecure)
+      throw new ConfigError(`etcd.${useless}`, '…', 'a store of etcds:// (nothing is encrypted without)');
+    this.#user = auth === undefined ? undefined : parseEtcdAuth(auth, 'etcd.auth');
+    const secureContext = isSecure ? prepareTlsFiles(files, 'etcd.') : undefined;
     const secure = { secureContext, rejectUnauthorized: true };
     this.clients = endpoints.map((endpoint) => new HttpClient(endpoint, secure));
   }
@@ -143,7 +152,7 @@ export class EtcdGateway {
   /** The version of one server, `3.5.1`, whichever server the other calls use. @throws {StoreError} */
   version(request: EtcdRequest, client: HttpClient): Promise<string> {
     return withinRequestTime(this.options, request.signal, async (limit) => {
-      const reply = await this.#ask(this.#exchange(request, client), 'version', undefined, limit);
+      const reply = await this.#ask(this.#exchange(request, client), 'version', undefined, limit, json);
       const version = textOf(reply, 'etcdserver');
       if (version === undefined) throw senseless(request, 'no version');
       return version;
@@ -175,33 +184,34 @@ export class EtcdGateway {
     const exchange = this.#exchange(request, this.clients[current] as HttpClient);
     try {
       for (let isLast = false; ; isLast = true) {
-        limit.throwIfAborted();
-        const token = this.options.auth && (this.#token ?? (await this.#authenticate(exchange, limit)));
-        exchange.sent = false;
-        const response = await this.#send(exchange, `v3/${path}`, body, limit, token);
-        if (exchange.status === 200) return await take(response);
-        const answer = await text(response);
-        const isRefused = token !== undefined && isTokenRefused(exchange.status, answer);
-        if (isRefused && this.#token === token) this.#token = undefined;
-        if (!isRefused || isLast) throw classifyReply(exchange, answer);
+        const token = this.#user && (this.#token ?? (await this.#authenticate(this.#user, exchange, limit)));
+        try {
+          return await this.#ask(exchange, `v3/${path}`, body, limit, take, token);
+        } catch (error) {
+          const isRefused = token !== undefined && isTokenRefused(exchange);
+          if (isRefused && this.#token === token) this.#token = undefined;
+          if (!isRefused || isLast) throw error;
+        }
       }
     } catch (error) {
       // The other servers may do better: the next call is made there.
       const isDefinite = error instanceof StoreError && !error.transient;
       if (!isDefinite && this.#current === current) this.leave();
       if (request.signal?.aborted) throw givenUp(request, request.signal.reason, exchange.sent);
-      if (error instanceof StoreError) throw error;
-      throw withoutReply(limit.aborted ? limit.reason : error, exchange);
+      throw error;
     }
   }
 
   /** Asks for a token. A failure in here has applied nothing of the request that needs it. */
-  async #authenticate({ client }: Exchange, signal: AbortSignal): Promise<string> {
-    const { user: name, password } = this.options.auth as { user: string; password: string };
+  async #authenticate(
+    { user: name, password }: ReturnType<typeof parseEtcdAuth>,
+    { client }: Exchange,
+    signal: AbortSignal,
+  ): Promise<string> {
     const request: EtcdRequest = { operation: 'authenticate', url: this.options.url };
     const exchange = this.#exchange(request, client);
     try {
-      const reply = await this.#ask(exchange, 'v3/auth/authenticate', { name, password }, signal);
+      const reply = await this.#ask(exchange, 'v3/auth/authenticate', { name, password }, signal, json);
       const token = textOf(reply, 'token');
       if (token === undefined) throw senseless(request, 'without a token');
       this.#token = token;
@@ -212,31 +222,15 @@ export class EtcdGateway {
     }
   }
 
-  /** A request to one server, and the JSON of its reply. @throws {StoreError} */
-  async #ask(
+  /** A request to one server. @throws {StoreError} */
+  async #ask<T>(
     exchange: Exchange,
     path: string,
     body: object | undefined,
     signal: AbortSignal,
-  ): Promise<unknown> {
-    try {
-      const reply = await text(await this.#send(exchange, path, body, signal));
-      // Anything but JSON is no answer of etcd, but of a proxy: another server may answer.
-      if (exchange.status === 200) return JSON.parse(reply);
-      throw classifyReply(exchange, reply);
-    } catch (error) {
-      if (error instanceof StoreError) throw error;
-      throw withoutReply(signal.aborted ? signal.reason : error, exchange);
-    }
-  }
-
-  async #send(
-    exchange: Exchange,
-    path: string,
-    body: object | undefined,
-    signal: AbortSignal,
+    take: (response: IncomingMessage) => Promise<T>,
     token?: string,
-  ): Promise<IncomingMessage> {
+  ): Promise<T> {
     const headers: Record<string, string> = {
       ...(body !== undefined && { 'content-type': 'application/json' }),
       // A member that has lost the others ends a watch instead of staying silent.
@@ -245,11 +239,20 @@ export class EtcdGateway {
     };
     const method = body === undefined ? 'GET' : 'POST';
     const request = { method, headers, body: body && Buffer.from(JSON.stringify(body)), signal } as const;
-    const response = await exchange.client.open(`/${path}`, request, () => {
-      exchange.sent = true;
-    });
-    exchange.status = response.statusCode ?? 0;
-    return response;
+    exchange.sent = false;
+    exchange.refusal = undefined;
+    try {
+      const response = await exchange.client.open(`/${path}`, request, () => {
+        exchange.sent = true;
+      });
+      exchange.status = response.statusCode ?? 0;
+      if (exchange.status === 200) return await take(response);
+      exchange.refusal = await text(response);
+      throw classifyReply(exchange);
+    } catch (error) {
+      if (error instanceof StoreError) throw error;
+      throw withoutReply(signal.aborted ? signal.reason : error, exchange);
+    }
   }
 
   async #reply(request: EtcdRequest, response: IncomingMessage): Promise<EtcdReply> {
@@ -267,7 +270,13 @@ export class EtcdGateway {
   #exchange(request: EtcdRequest, client: HttpClient): Exchange {
     const { host: server, protocol } = new URL(client.server);
     const otherScheme = this.revision > 0n ? undefined : protocol === 'https:' ? 'etcd' : 'etcds';
-    const { hasCertificate = false, auth } = this.options;
-    return { request, client, server, hasCertificate, hasUser: auth !== undefined, otherScheme, sent: false };
+    const hasCertificate = this.options.etcd?.cert !== undefined;
+    const hasUser = this.#user !== undefined;
+    return { request, client, server, hasCertificate, hasUser, otherScheme, sent: false };
   }
+}
+
+/** Anything but JSON is no answer of etcd, but of a proxy: another server may answer. */
+async function json(response: IncomingMessage): Promise<unknown> {
+  return JSON.parse(await text(response));
 }

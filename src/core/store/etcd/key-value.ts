@@ -1,4 +1,4 @@
-import { parsed, textsOf } from '../fields.js';
+import { parsed, textsOf } from '../../base/fields.js';
 import type { Interval, ObjectMetadata } from '../lease-store.js';
 
 /**

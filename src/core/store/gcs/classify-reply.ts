@@ -1,5 +1,5 @@
+import { fieldOf, messageOf, parsed, textOf } from '../../base/fields.js';
 import { networkErrors, refusal } from '../connection-failure.js';
-import { fieldOf, messageOf, parsed, textOf } from '../fields.js';
 import type { HttpReply } from '../http-client.js';
 import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';

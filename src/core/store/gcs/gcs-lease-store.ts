@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { checked, FUNCTION, having, NAME, TEXT } from '../../base/arguments.js';
+import { fieldOf, parsed, textOf } from '../../base/fields.js';
 import { connectionFailure } from '../connection-failure.js';
-import { fieldOf, parsed, textOf } from '../fields.js';
 import type { HttpClient, HttpReply, HttpRequest } from '../http-client.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {

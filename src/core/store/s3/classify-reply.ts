@@ -1,5 +1,5 @@
+import { fieldOf, messageOf, textOf } from '../../base/fields.js';
 import { ABSENCE, connectionFailure, isTimeout, networkErrors, refusal } from '../connection-failure.js';
-import { fieldOf, messageOf, textOf } from '../fields.js';
 import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
 import { type Failing, failing, type StoreRequest } from '../store-request.js';

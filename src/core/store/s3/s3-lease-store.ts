@@ -1,6 +1,6 @@
 import { orAborted } from '../../base/abort.js';
 import { checked, having, NAME, TEXT } from '../../base/arguments.js';
-import { textOf } from '../fields.js';
+import { textOf } from '../../base/fields.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
