@@ -37,7 +37,7 @@ export class HttpClient {
 
   /**
    * @param server an http or https URL, whose path comes before that of each request
-   * @param agentOptions what its connections have in addition to {@link KEPT_CONNECTIONS}
+   * @param agentOptions what its connections have in addition to being kept
    */
   constructor(
     readonly server: string,
@@ -63,7 +63,7 @@ export class HttpClient {
    * Sends a request. Resolves once its answer has begun; a failure after that appears in the answer.
    *
    * @param onConnected called when there is a connection: before, no byte has been sent
-   * @throws as {@link send} does
+   * @throws as `send` does
    */
   async open(
     path: string,

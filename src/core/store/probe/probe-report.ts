@@ -1,5 +1,19 @@
 import type { Interval } from '../lease-store.js';
 
+/** What is checked, in the order of the report. */
+export type ProbeCheckId =
+  | 'create'
+  | 'create-once'
+  | 'replace-bogus'
+  | 'replace'
+  | 'replace-stale'
+  | 'replace-absent'
+  | 'races'
+  | 'read-back'
+  | 'listing'
+  | 'age'
+  | 'clean-up';
+
 /**
  * `fault`: leases are not safe, or cannot work, in this store. `warning`: they are and can, but something is
  * amiss.
@@ -32,7 +46,7 @@ export interface ProbeReport {
   readonly clockOffsetMs: Interval;
 }
 
-const TITLES = {
+const TITLES: Readonly<Record<ProbeCheckId, string>> = {
   create: 'creates an object that is absent',
   'create-once': 'refuses to create an object that is present',
   'replace-bogus': 'refuses an etag that never was',
@@ -44,10 +58,7 @@ const TITLES = {
   listing: 'lists an object that has just been written',
   age: 'shows how old an object is',
   'clean-up': 'removes the scratch objects',
-} as const;
-
-/** What is checked, in the order of the report. */
-export type ProbeCheckId = keyof typeof TITLES;
+};
 
 /** The outcome of a check, under its title. */
 export function checked(id: ProbeCheckId, status: ProbeStatus, detail = ''): ProbeCheck {
