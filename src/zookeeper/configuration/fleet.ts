@@ -1,4 +1,4 @@
-import { objectIn } from '../../core/base/json-object.js';
+import { objectIn } from '../../core/base/fields.js';
 import { concurrentCalls } from '../client/call-limits.js';
 import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { writeEphemeral } from '../client/retry.js';

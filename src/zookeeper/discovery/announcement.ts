@@ -1,7 +1,7 @@
 import { checkArguments, checked, NAME } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
+import { isObject } from '../../core/base/fields.js';
 import { hostAddress } from '../../core/base/host/host-address.js';
-import { isObject } from '../../core/base/json-object.js';
 import { checkKnown } from '../../core/base/option-check.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { encodeInstance } from '../services/instance/instance-codec.js';

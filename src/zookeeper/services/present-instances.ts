@@ -1,4 +1,4 @@
-import { objectIn } from '../../core/base/json-object.js';
+import { objectIn } from '../../core/base/fields.js';
 import { nameAt, parentOf } from '../client/znode-path.js';
 import type { CallOptions, ZooKeeper } from '../client/zookeeper.js';
 import { ignoring, ZooKeeperError } from '../client/zookeeper-error.js';

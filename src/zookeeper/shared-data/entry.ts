@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { objectIn } from '../../core/base/json-object.js';
+import { objectIn } from '../../core/base/fields.js';
 import type { Znode } from '../client/zookeeper.js';
 import type { Kind, Lifespan, Scalar } from './data-report.js';
 import { type Address, isIndex, KINDS } from './layout.js';

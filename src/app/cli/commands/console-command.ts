@@ -36,7 +36,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
   if (!isVisible(settings))
     throw new ConfigError(
       '--store',
-      store.url,
+      store,
       'a store that others see, too (what is in memory is seen by its holder alone)',
     );
   const lacking = !zookeeper
@@ -72,7 +72,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
       });
       const url = reachableUrl(server.address);
       say(io, url);
-      const of = provider === 'zookeeper' && zookeeper ? zookeeper.connect.text : store.url;
+      const of = provider === 'zookeeper' && zookeeper ? zookeeper.connect.text : store;
       log.info({ url: server.url }, `the console of ${of} is at ${url}`);
       if (!server.protected) {
         log.warn(

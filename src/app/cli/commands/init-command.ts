@@ -48,7 +48,7 @@ export function initCommand(call: Call<InitOptions>): Promise<number> {
     text === undefined ? undefined : parseInteger(text, '--above-version', 0, 999_999_999_999_999);
   const allocated = onAllocated(call);
   if (allocated) return makeFirstGroup(allocated);
-  if (!repairs) refuseLock(settings.store.url);
+  if (!repairs) refuseLock(settings.store);
   return onStore(call, (session) =>
     repairs ? repair(session, aboveVersion, io, options) : initialize(session, settings, io, options),
   );

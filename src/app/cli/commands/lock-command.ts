@@ -22,12 +22,12 @@ export async function lockCommand(
     example: 'lock nightly -- ./report.sh',
     waits: timeoutMs !== 0,
     acquire: async ({ log, signal, again }) => {
-      if (!again) log.info({ lock: name, store: store.url }, `lock ${name} is kept in ${store.url}`);
+      if (!again) log.info({ lock: name, store }, `lock ${name} is kept in ${store}`);
       warnIfPrivate(store, log, 'no other task will see this lock');
       const taskId = await taskIdOf(settings, io, log, signal);
       return (again ? acquireAgain : acquireLock)(name, {
         ...storeAccess(settings),
-        store: store.url,
+        store,
         waitPollMs,
         durationMs,
         graceMs,

@@ -80,7 +80,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   let { log } = options;
   const { nodeId, provider, store, zookeeper } = settings;
   const isLeased = nodeId === undefined && provider === 'store';
-  const isLean = isLeased && storeKindOf(store.url)?.sharedBy === undefined;
+  const isLean = isLeased && storeKindOf(store)?.sharedBy === undefined;
   // A flag of V8 is set while there is one thread.
   if (isLean && options.http) keepMemoryLean();
   // First of all: answers say why there is no node id yet, and a port that is taken costs none.

@@ -53,7 +53,7 @@ export function scaleCommand(call: Call<ScaleOptions>, text: string): Promise<nu
     );
   }
   // One node id makes it a lock again.
-  if (target.size > 1) refuseLock(call.settings.store.url);
+  if (target.size > 1) refuseLock(call.settings.store);
   return onStore(call, (session) =>
     scale(session, target, io, zookeeper && staticCheck(session, zookeeper, io)),
   );

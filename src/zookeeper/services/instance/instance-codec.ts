@@ -1,7 +1,7 @@
 import { BYTES, checkArguments, checked, TEXT } from '../../../core/base/arguments.js';
 import { ConfigError, explain } from '../../../core/base/errors.js';
 import { parseExactJson } from '../../../core/base/exact-json.js';
-import { isObject } from '../../../core/base/json-object.js';
+import { isObject } from '../../../core/base/fields.js';
 import { isPort } from '../../../core/base/ports.js';
 import { Kind, shortened } from '../shortened.js';
 import { isDubboFolder } from './dubbo-instance.js';
