@@ -5,14 +5,19 @@ import { Listeners } from '../../core/base/listeners.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import type { ClusterSnapshot, NodeTenures, ShardsReport } from '../wire/cluster-snapshot.js';
+import {
+  type ClusterSnapshot,
+  type NodeTenures,
+  type ShardsReport,
+  UNKNOWN_STORE,
+} from '../wire/cluster-snapshot.js';
 import type { DiscoveryStatusReport, StatusReport } from '../wire/status-report.js';
 import type { TreeReport } from '../wire/tree-report.js';
 import { scanAllocated } from './allocated-status.js';
 import { ClusterReader } from './cluster-reader.js';
 import type { ClusterView, CurrentCluster } from './cluster-view.js';
 import { type FollowedParts, scanTree } from './discovery/discovery-comparison.js';
-import { type LeaseScan, LeaseScans, UNKNOWN_STORE } from './lease-scans.js';
+import { type LeaseScan, LeaseScans } from './lease-scans.js';
 import { ScanLoop, treePauseMs } from './scan-loop.js';
 import { tenuresOf } from './tenures.js';
 
@@ -124,11 +129,7 @@ export class ClusterFollower implements ClusterView {
   }
 
   current(): CurrentCluster {
-    const {
-      store,
-      shards,
-      log: { events },
-    } = this.#leases;
+    const { store, shards, events } = this.#leases;
     const revision = this.#revision;
     if (this.#isOutdated) return { store: UNKNOWN_STORE, tree: null, events, revision, report: null };
     return { store, tree: this.#tree, events, revision, shards, report: this.#currentReport() };

@@ -21,7 +21,7 @@ import { type Reader, type ShowOptions, show } from '../../kit/show.js';
 import type { Io, Screen } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { printable } from '../../kit/terminal/text.js';
-import { ofParts } from '../../products.js';
+import { clusterPart } from '../../products.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
 /** The options of `status`, as they are on the command line. */
@@ -101,13 +101,13 @@ function storeReader(
     const page = pageRequest(request, io.screen());
     const status = await scanPage(reader, page, signal).finally(progress.end);
     const discovery = await comparison?.compare(status);
-    const parts = status ? await ofParts((part) => part.read(session, status.cluster, { signal })) : [];
-    const reports = Object.fromEntries(parts.map(({ name, report }) => [name, report]));
+    const { read } = await clusterPart();
+    const part = status && (await read(session, status.cluster, { signal }));
     return {
       none: status === undefined,
-      report: () => ({ ...statusReport(url, status, discovery), ...reports }),
+      report: () => ({ ...statusReport(url, status, discovery), ...(part && { [part.name]: part.report }) }),
       lines: (screen, maxLines) => {
-        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, parts });
+        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, part });
         return [
           printable(nothingAt(url)),
           ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
