@@ -2,8 +2,9 @@ import { h, render } from 'preact';
 import { authorization, Feed, type FeedState, refusalOf, type StreamEvent } from '../feed.js';
 import { browserClock, browserRandom } from '../page-clock.js';
 import { Announcer } from './announcer.js';
-import { askForToken, type Freshness, showConnection } from './connection.js';
+import { type Freshness, showConnection } from './connection.js';
 import { listenToKeys, offerThemes } from './controls.js';
+import { askForToken } from './dialogs.js';
 import { find } from './find.js';
 
 /** A page without its frame. */
