@@ -1,8 +1,8 @@
 import { h } from 'preact';
 import type { ServiceEntry } from '../../../node/wire/entries-wire.js';
 import { EntriesModel } from '../model/entries-model.js';
-import { drawFoldersPage, type Folder, foldersFrame, payload, type Row, rowButton } from '../page/folders.js';
 import { question } from '../page/dialogs.js';
+import { drawFoldersPage, type Folder, foldersFrame, payload, type Row, rowButton } from '../page/folders.js';
 import { bad, mark, note } from '../page/ui.js';
 import { browserClock } from '../page-clock.js';
 import {
