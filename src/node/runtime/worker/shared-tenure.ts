@@ -109,6 +109,7 @@ export interface WorkerTenureTimeOptions {
 export class WorkerTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly #ending = new AbortController();
+  readonly signal = this.#ending.signal;
   readonly #width: TenureWidth;
   /** The keeper's thread is to answer, or has answered. */
   readonly #prepared = shareAnswer(
@@ -123,10 +124,6 @@ export class WorkerTenureTime implements TenureTime {
   constructor(private readonly options: WorkerTenureTimeOptions) {
     this.clock = options.clock;
     this.#width = new TenureWidth(options.idWidth, (idWidth) => options.send({ type: 'adopted', idWidth }));
-  }
-
-  get signal(): AbortSignal {
-    return this.#ending.signal;
   }
 
   get idWidth(): number {
