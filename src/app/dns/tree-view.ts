@@ -5,7 +5,7 @@ import type { SessionState } from '../../zookeeper/client/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { NodeWatcher } from '../../zookeeper/discovery/node-watcher.js';
 import { claimIn } from '../../zookeeper/services/instance/lease-claim.js';
-import { isInService, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
+import { instanceState, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
 import { ServiceCache } from '../../zookeeper/services/service-cache.js';
 import { type Endpoint, type Facts, factsOf, type Holder, isHost, UNKNOWN } from './zone.js';
@@ -117,8 +117,8 @@ export function treeView({ zookeeper, clock, basePath, maxStaleMs }: TreeViewOpt
 
 /** None unless work may be sent there. */
 function endpointOf(instance: ServiceInstance): Endpoint[] {
-  const { id: taskId, address: host, port, sslPort, enabled, payload } = instance;
-  if (!enabled || !isInService(instance) || host === undefined || !isHost(host)) return [];
+  const { id: taskId, address: host, port, sslPort, payload } = instance;
+  if (instanceState(instance) !== 'enabled' || host === undefined || !isHost(host)) return [];
   return [{ host, port: port ?? sslPort, claim: claimIn(payload), taskId }];
 }
 

@@ -101,16 +101,22 @@ export class ClusterFollower implements ClusterView {
       : zookeeper && ((signal: AbortSignal) => scanAllocated(zookeeper, connect, clock, signal));
     if (!scan) throw new TypeError('expected a store or ZooKeeper to follow');
     this.#leases = new LeaseScans(scan, clock);
-    this.#leaseLoop = new ScanLoop((signal) => this.#scanLeases(signal), clock);
+    this.#leaseLoop = new ScanLoop(
+      (signal) => this.#scanLeases(signal),
+      (tookMs) => this.#leases.pauseMs(tookMs),
+      clock,
+    );
     if (!zookeeper) return;
-    this.#treeLoop = new ScanLoop(async (signal) => {
-      const begun = clock.monotonic();
-      const nodes = () => this.#leases.nodes;
-      const { report, status } = await scanTree(zookeeper, { connect, parts }, nodes, signal);
-      // Without a store there are no leases to compare with.
-      this.#onTree(report, session ? status : null);
-      return treePauseMs(report === null ? 0 : clock.monotonic() - begun);
-    }, clock);
+    this.#treeLoop = new ScanLoop(
+      async (signal) => {
+        const nodes = () => this.#leases.nodes;
+        const { report, status } = await scanTree(zookeeper, { connect, parts }, nodes, signal);
+        // Without a store there are no leases to compare with.
+        this.#onTree(report, session ? status : null);
+      },
+      (tookMs) => treePauseMs(this.#tree === null ? 0 : tookMs),
+      clock,
+    );
   }
 
   async snapshot(signal?: AbortSignal): Promise<ClusterSnapshot> {
@@ -155,13 +161,11 @@ export class ClusterFollower implements ClusterView {
     await Promise.all([this.#leaseLoop.close(), this.#treeLoop?.close()]);
   }
 
-  async #scanLeases(signal: AbortSignal): Promise<number> {
-    const begun = this.#clock.monotonic();
+  async #scanLeases(signal: AbortSignal): Promise<void> {
     await this.#leases.scan(signal);
     this.#revision += 1;
     this.#isOutdated = false;
     this.#listeners.notify();
-    return this.#leases.pauseMs(this.#clock.monotonic() - begun);
   }
 
   #onTree(tree: TreeReport | null, discovery: DiscoveryStatusReport | null): void {
