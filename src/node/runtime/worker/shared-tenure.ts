@@ -109,7 +109,7 @@ export interface WorkerTenureTimeOptions {
 export class WorkerTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly #ending = new AbortController();
-  readonly signal = this.#ending.signal;
+  readonly signal: AbortSignal = this.#ending.signal;
   readonly #width: TenureWidth;
   /** The keeper's thread is to answer, or has answered. */
   readonly #prepared = shareAnswer(

@@ -63,9 +63,9 @@ class WorkerLease implements Lease {
   readonly previous: Lease['previous'];
   readonly home: LeaseHome;
   readonly #lost = new AbortController();
-  readonly signal = this.#lost.signal;
+  readonly signal: AbortSignal = this.#lost.signal;
   readonly #retiring = new AbortController();
-  readonly retiring = this.#retiring.signal;
+  readonly retiring: AbortSignal = this.#retiring.signal;
   readonly tenureTime: WorkerTenureTime;
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
