@@ -74,6 +74,7 @@ export function treeView({ zookeeper, clock, basePath, maxStaleMs }: TreeViewOpt
     services.set(name, cache);
     return follow(cache);
   };
+  /** @param value returns undefined where there is no such name */
   const facts = <T>(followed: Followed, value: () => T | undefined): Facts<T> => {
     const { stale, ready } = followed;
     if (!read.has(followed)) return isAway(zookeeper.state) ? UNKNOWN : { kind: 'pending', again: ready };
@@ -109,6 +110,7 @@ export function treeView({ zookeeper, clock, basePath, maxStaleMs }: TreeViewOpt
       const since = all().flatMap(({ stale }) => stale?.since ?? []);
       return since.length === 0 ? 0 : clock.monotonic() - Math.min(...since);
     },
+    /** Ends all watches. */
     close(): void {
       for (const followed of all()) followed.close();
     },
