@@ -6,7 +6,6 @@ import { CONFIG_COMMANDS } from './configuration/config-rows.js';
 import { DATA_DIR_COMMANDS } from './data-dir/data-dir-rows.js';
 import { DNS_COMMANDS } from './dns/dns-rows.js';
 import type { NodeAppPart } from './http/node-app.js';
-import type { ClusterPart, PartReport } from './kit/cluster-part.js';
 import type { Io } from './kit/terminal/io.js';
 import { RECIPE_COMMANDS } from './recipes/recipe-rows.js';
 import type { Settings } from './settings/settings.js';
@@ -70,15 +69,8 @@ export async function consoleParts(options: ConsoleOptions): Promise<readonly No
   ];
 }
 
-const CLUSTER_PARTS = [() => import('./shards/shards-part.js')];
-
-/** Asks for what the cluster has in its store next to the leases. */
-export async function ofParts(
-  ask: (part: ClusterPart) => Promise<readonly PartReport[]>,
-): Promise<readonly PartReport[]> {
-  const parts = await Promise.all(CLUSTER_PARTS.map((load) => load()));
-  return (await Promise.all(parts.map(ask))).flat();
-}
+/** What a cluster has in its store next to the leases: reads it, or mends it. */
+export const clusterPart = () => import('./shards/shards-part.js');
 
 /** Work on the lease that is done by programs that ask over HTTP; undefined where the settings have none. */
 export async function programWork({ shards }: Settings, clock: Clock) {

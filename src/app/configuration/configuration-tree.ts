@@ -27,7 +27,7 @@ export class ConfigurationTree {
   readonly #loop: ScanLoop;
 
   constructor(private readonly place: ConfigPlace) {
-    this.#loop = new ScanLoop((signal) => this.#scan(signal), place.clock);
+    this.#loop = new ScanLoop((signal) => this.#scan(signal), treePauseMs, place.clock);
   }
 
   /** Calls `listener` after each scan until the returned function is called. It must not throw. */
@@ -40,9 +40,8 @@ export class ConfigurationTree {
     };
   }
 
-  async #scan(signal: AbortSignal): Promise<number> {
-    const { zookeeper, clock } = this.place;
-    const begun = clock.monotonic();
+  async #scan(signal: AbortSignal): Promise<void> {
+    const { zookeeper } = this.place;
     try {
       await zookeeper.whenConnected({ timeoutMs: CONNECT_MS, signal });
       this.entries = await this.#read(signal);
@@ -52,7 +51,6 @@ export class ConfigurationTree {
       this.status = { ...this.status, state: 'failing', problem: explain(error) };
     }
     this.#listeners.notify();
-    return treePauseMs(clock.monotonic() - begun);
   }
 
   async #read(signal: AbortSignal): Promise<ReadonlyMap<string, ConfigEntry>> {

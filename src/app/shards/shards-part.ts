@@ -1,22 +1,40 @@
+import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
+import type { SessionCall, StoreSession } from '../../core/lease/session/store-session.js';
 import { readShards, shardCounts, shardsText } from '../../node/shards/read-shards.js';
 import { SHARDS_KEY } from '../../node/shards/shard-map.js';
 import { complain } from '../kit/answer.js';
-import type { ClusterPart } from '../kit/cluster-part.js';
+import type { Io } from '../kit/terminal/io.js';
 import { someOf } from '../kit/terminal/text.js';
 
-// The map of shards, as a `ClusterPart`.
+// The map of shards, for the commands on a whole cluster.
 
-export const read: ClusterPart['read'] = async (session, config, call) => {
+/** What was read. */
+export interface PartReport {
+  /** The field of the report in the JSON of the command. */
+  readonly name: string;
+  readonly report: object;
+  readonly status: 'ok' | 'warning' | 'fault';
+  /** In one line. */
+  readonly text: string;
+}
+
+/** Reads it; undefined for a cluster without it. @throws {StoreError} */
+export async function read(
+  session: StoreSession,
+  config: ClusterConfig,
+  call: SessionCall,
+): Promise<PartReport | undefined> {
   const found = await readShards(session, config, call);
-  if (found === undefined) return [];
+  if (found === undefined) return undefined;
   const { map, problem = null } = found;
   const counts = shardCounts(map);
   const report = { count: map.shards.length, epoch: map.epoch, ...counts, problem };
   const status = problem ? 'fault' : counts.failing > 0 ? 'warning' : 'ok';
-  return [{ name: 'shards', report, status, text: shardsText(found) }];
-};
+  return { name: 'shards', report, status, text: shardsText(found) };
+}
 
-export const repair: ClusterPart['repair'] = async (session, io) => {
+/** Mends it, once all leases are sound; undefined where that is not due. @throws {StoreError} */
+export async function repair(session: StoreSession, io: Io) {
   const { repairShards } = await import('../../node/shards/repair-shards.js');
   const onWait = (ids: readonly number[]) =>
     complain(
@@ -25,7 +43,7 @@ export const repair: ClusterPart['repair'] = async (session, io) => {
         'nodelease release ID --force ends the wait for a node that hangs',
     );
   const report = await repairShards({ session, ...io, onWait });
-  if (report === undefined) return [];
+  if (report === undefined) return undefined;
   const text = `${SHARDS_KEY} ${report.problem}: mended, from epoch ${report.epoch} on`;
-  return [{ name: 'shards', report, status: 'ok', text }];
-};
+  return { name: 'shards', report, text };
+}

@@ -51,7 +51,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     try {
       // Connects to nothing yet, but finds settings that cannot be right.
       await cluster.open();
-      const [{ startNodeServer }, { ClusterMetrics }] = await Promise.all([
+      const [{ startNodeServer }, { clusterMetrics }] = await Promise.all([
         import('../../http/node-server.js'),
         import('../../http/cluster-metrics.js'),
       ]);
@@ -62,7 +62,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
         bearerTokenFile,
         clock: io.clock,
         cluster: () => cluster.open(),
-        metrics: new ClusterMetrics(() => cluster.open()),
+        metrics: clusterMetrics(() => cluster.open()),
         parts:
           connected &&
           (await consoleParts({ zookeeper: connected, settings, random, allowWrites, isPrivate })),

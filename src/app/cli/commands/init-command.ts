@@ -25,7 +25,7 @@ import { ExitCode, UsageError } from '../../kit/exit-codes.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
-import { ofParts } from '../../products.js';
+import { clusterPart } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 
 /** The options of `init`, as they are on the command line. */
@@ -165,12 +165,12 @@ export async function repair(
     complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
   const isRestored = repairs.every(({ version }) => version !== undefined);
-  const mended = isRestored ? await ofParts((part) => part.repair(session, io)) : [];
+  const mended = isRestored ? await (await clusterPart()).repair(session, io) : undefined;
   const { url: store } = session.store;
   if (json)
     sayJson(io, {
       store,
-      ...Object.fromEntries(mended.map(({ name, report }) => [name, report])),
+      ...(mended && { [mended.name]: mended.report }),
       repairs: repairs.map(({ id, problem, version = null, kept = null }) => ({
         id,
         problem,
@@ -178,7 +178,7 @@ export async function repair(
         kept,
       })),
     });
-  else if (mended.length > 0) for (const { text } of mended) say(io, text);
+  else if (mended) say(io, mended.text);
   else if (repairs.length === 0) say(io, `no lease object at ${store} is damaged: nothing to do`);
   for (const done of repairs) if (!json || done.version === undefined) sayRepair(done, io);
   return isRestored ? ExitCode.ok : ExitCode.storeUnusable;

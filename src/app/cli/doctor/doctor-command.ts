@@ -11,7 +11,7 @@ import { type Finding, failureOf, finding } from '../../kit/finding.js';
 import { type Color, paintFor } from '../../kit/terminal/color.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { pluralize, printable } from '../../kit/terminal/text.js';
-import { ofParts } from '../../products.js';
+import { clusterPart } from '../../products.js';
 import { foreignViewOf } from '../format-views.js';
 import { checkUp } from './cluster-checkup.js';
 import { type CostTerms, costFinding, costReport, versionsFinding } from './cost-finding.js';
@@ -108,10 +108,9 @@ export async function examine(
       facts.cost = costReport(facts.status?.cluster, terms);
       findings.push(...clusterFindings(facts.status, store.url));
       const { cluster } = facts.status ?? {};
-      const parts = cluster
-        ? await whenNotBusy(() => ofParts((part) => part.read(session, cluster, { signal })))
-        : [];
-      findings.push(...parts.map(({ name, status, text }) => finding(name, status, text)));
+      const { read } = await clusterPart();
+      const part = cluster && (await whenNotBusy(() => read(session, cluster, { signal })));
+      if (part) findings.push(finding(part.name, part.status, part.text));
       const reason = facts.status?.cluster.proofFailed;
       if (reason !== undefined) {
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));

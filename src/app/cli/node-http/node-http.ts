@@ -164,7 +164,7 @@ export class NodeHttp {
  */
 function environment(env: Io['env']): Record<string, string> {
   const { NODE_OPTIONS: nodeOptions, ...rest } = env;
-  const kept = mayHaveSdk({ execArgv: [], nodeOptions }) ? rest : env;
+  const kept = mayHaveSdk([], nodeOptions) ? rest : env;
   return Object.fromEntries(
     Object.entries(kept).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );

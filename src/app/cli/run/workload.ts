@@ -101,8 +101,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     const problem = zookeeper && announcingProblem(zookeeper);
     if (problem !== undefined) log.warn(`discovery: ${problem}`);
     if (isLeased) warnIfPrivate(store, log, 'no other task will see this lease');
-    if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS }))
-      tracer = await installedTracer(clock);
+    if (nodeId === undefined && mayHaveSdk(execArgv, env.NODE_OPTIONS)) tracer = await installedTracer(clock);
     const node = await holdNode({
       ...settings,
       taskId,

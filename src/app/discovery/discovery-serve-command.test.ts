@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
 import { zookeeperLog } from '../kit/log/zookeeper-log.js';
-import { discoveryServeLog } from './discovery-serve-log.js';
+import { discoveryServeLog } from './discovery-serve-command.js';
 
 function recorder() {
   const lines: string[] = [];
