@@ -1,12 +1,18 @@
+import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
+import type { SessionCall, StoreSession } from '../../core/lease/session/store-session.js';
 import { readShards, shardCounts, shardsText } from '../../node/shards/read-shards.js';
 import { SHARDS_KEY } from '../../node/shards/shard-map.js';
 import { complain } from '../kit/answer.js';
-import type { ClusterPart } from '../kit/cluster-part.js';
+import type { PartReport } from '../kit/cluster-part.js';
+import type { Io } from '../kit/terminal/io.js';
 import { someOf } from '../kit/terminal/text.js';
 
-// The map of shards, as a `ClusterPart`.
-
-export const read: ClusterPart['read'] = async (session, config, call) => {
+/** Reads the map of shards. Empty for a cluster without it. @throws {StoreError} */
+export async function readPart(
+  session: StoreSession,
+  config: ClusterConfig,
+  call: SessionCall,
+): Promise<readonly PartReport[]> {
   const found = await readShards(session, config, call);
   if (found === undefined) return [];
   const { map, problem = null } = found;
@@ -14,9 +20,10 @@ export const read: ClusterPart['read'] = async (session, config, call) => {
   const report = { count: map.shards.length, epoch: map.epoch, ...counts, problem };
   const status = problem ? 'fault' : counts.failing > 0 ? 'warning' : 'ok';
   return [{ name: 'shards', report, status, text: shardsText(found) }];
-};
+}
 
-export const repair: ClusterPart['repair'] = async (session, io) => {
+/** Mends the map, once all leases are sound. Empty where that is not due. @throws {StoreError} */
+export async function repairPart(session: StoreSession, io: Io): Promise<readonly PartReport[]> {
   const { repairShards } = await import('../../node/shards/repair-shards.js');
   const onWait = (ids: readonly number[]) =>
     complain(
@@ -28,4 +35,4 @@ export const repair: ClusterPart['repair'] = async (session, io) => {
   if (report === undefined) return [];
   const text = `${SHARDS_KEY} ${report.problem}: mended, from epoch ${report.epoch} on`;
   return [{ name: 'shards', report, status: 'ok', text }];
-};
+}

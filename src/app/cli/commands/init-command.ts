@@ -25,7 +25,7 @@ import { ExitCode, UsageError } from '../../kit/exit-codes.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
-import { ofParts } from '../../products.js';
+import { clusterPart } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 
 /** The options of `init`, as they are on the command line. */
@@ -165,7 +165,7 @@ export async function repair(
     complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
   const isRestored = repairs.every(({ version }) => version !== undefined);
-  const mended = isRestored ? await ofParts((part) => part.repair(session, io)) : [];
+  const mended = isRestored ? await (await clusterPart()).repairPart(session, io) : [];
   const { url: store } = session.store;
   if (json)
     sayJson(io, {

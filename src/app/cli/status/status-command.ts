@@ -21,7 +21,7 @@ import { type Reader, type ShowOptions, show } from '../../kit/show.js';
 import type { Io, Screen } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { printable } from '../../kit/terminal/text.js';
-import { ofParts } from '../../products.js';
+import { clusterPart } from '../../products.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
 /** The options of `status`, as they are on the command line. */
@@ -101,7 +101,8 @@ function storeReader(
     const page = pageRequest(request, io.screen());
     const status = await scanPage(reader, page, signal).finally(progress.end);
     const discovery = await comparison?.compare(status);
-    const parts = status ? await ofParts((part) => part.read(session, status.cluster, { signal })) : [];
+    const { readPart } = await clusterPart();
+    const parts = status ? await readPart(session, status.cluster, { signal }) : [];
     const reports = Object.fromEntries(parts.map(({ name, report }) => [name, report]));
     return {
       none: status === undefined,

@@ -9,12 +9,12 @@ import {
   warningOf,
 } from '../../../node/wire/status-report.js';
 import { hexPair } from '../../../zookeeper/discovery/tree-paths.js';
+import { camundaView } from '../../camunda/camunda-view.js';
 import type { PartReport } from '../../kit/cluster-part.js';
 import { type Color, type Paint, paintFor } from '../../kit/terminal/color.js';
 import type { Screen } from '../../kit/terminal/io.js';
 import { type Cell, type Column, fitLine, renderTable } from '../../kit/terminal/table.js';
 import { cut, formatDuration, formatSetting, pluralize, printable, someOf } from '../../kit/terminal/text.js';
-import { type FormatView, formatView } from '../format-views.js';
 
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
 const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank: number]>> = {
@@ -51,7 +51,7 @@ interface NodeTable {
   readonly nodes: readonly ScannedNode[];
   /** What keeps a node id from being used. */
   readonly problemOf: (node: ScannedNode) => string | undefined;
-  readonly view?: FormatView | undefined;
+  readonly view?: typeof camundaView | undefined;
   /** The bits that a node id is to take in unique ids. */
   readonly idWidth: number;
   /** The line on the part of a large cluster that is shown; undefined where all was read. */
@@ -67,7 +67,7 @@ interface NodeTable {
  */
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
   const { nodes, cluster, page, draining, foreign } = status;
-  const view = formatView(foreign);
+  const view = foreign && camundaView;
   const { screen, discovery, parts = [] } = options;
   const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
   const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
@@ -85,7 +85,7 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
       foot: [
         draining.length > 0 && fitLine(beyond, screen, 'yellow'),
         summaryLine(status, view, screen),
-        ...((foreign && view?.lines(foreign)) ?? []).map(([text, color]) => fitLine(text, screen, color)),
+        ...(foreign ? camundaView.lines(foreign) : []).map(([text, color]) => fitLine(text, screen, color)),
         ...parts.map(({ text, status }) => fitLine(text, screen, status === 'fault' ? 'red' : undefined)),
         discovery && discoverySummary(discovery, screen),
       ].filter((line) => typeof line === 'string'),
@@ -206,7 +206,7 @@ export function holdersText(holders: readonly Pick<NodeStatus, 'id' | 'taskId' |
  */
 function summaryLine(
   { cluster, totals }: PagedCluster,
-  view: FormatView | undefined,
+  view: NodeTable['view'],
   screen: Screen | undefined,
 ): string {
   const { held, free, neverHeld, expired, hints } = totals;
