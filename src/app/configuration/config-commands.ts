@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { orAborted } from '../../core/base/abort.js';
 import { ConfigError } from '../../core/base/errors.js';
+import { parseInteger } from '../../core/settings/values.js';
 import { readFleet } from '../../zookeeper/configuration/fleet.js';
 import type { KeyChange, Revision } from '../../zookeeper/configuration/history.js';
 import type { ContextState, PublishOptions, WantedChange } from '../../zookeeper/configuration/publisher.js';
@@ -8,7 +9,7 @@ import { readContexts, repeated } from '../../zookeeper/configuration/read-conte
 import { answer, complain, sayJson, sayValue, withRows } from '../kit/answer.js';
 import { ExitCode, UsageError } from '../kit/exit-codes.js';
 import { pluralize, someOf } from '../kit/terminal/text.js';
-import { type ConfigCall, type ConfigWork, onConfig, wholeNumber } from './config-call.js';
+import { type ConfigCall, type ConfigWork, onConfig } from './config-call.js';
 import { fileFormat } from './file-formats.js';
 
 const valuesOf = ({ place, contexts, nodeId, signal }: ConfigWork) =>
@@ -78,8 +79,8 @@ export function history(call: ConfigCall): Promise<number> {
 
 /** `nodelease config diff REV [REV]`: what was published between two revisions, or since one. */
 export function diff(call: ConfigCall, from = '', to?: string): Promise<number> {
-  const first = wholeNumber(from, 'REV');
-  const last = to === undefined ? undefined : wholeNumber(to, 'REV');
+  const first = revisionOf(from);
+  const last = to === undefined ? undefined : revisionOf(to);
   return onConfig(call, async ({ publisher, signal }) => {
     const changes = await publisher.diff(first, last, signal);
     return answer(call, {
@@ -158,9 +159,12 @@ export function importFile(call: ConfigCall, file = ''): Promise<number> {
 
 /** `nodelease config rollback REV`: publishes what undoes all later revisions. */
 export function rollback(call: ConfigCall, revision = ''): Promise<number> {
-  const to = wholeNumber(revision, 'REV');
+  const to = revisionOf(revision);
   return published(call, ({ publisher }, options) => publisher.rollback(to, options));
 }
+
+/** @throws {ConfigError} */
+const revisionOf = (text: string) => parseInteger(text, 'REV', 0, 1_000_000_000);
 
 /** Prints the new revision, or that nothing was to change. */
 function published(
@@ -168,10 +172,9 @@ function published(
   act: (work: ConfigWork, options: PublishOptions) => Promise<Revision | undefined>,
 ): Promise<number> {
   const { expect, message } = call.options;
-  const expected = expect === undefined ? undefined : wholeNumber(expect, '--expect');
   return onConfig(call, async (work) => {
     const { publisher, signal } = work;
-    const revision = await act(work, { signal, expect: expected, ...(message !== undefined && { message }) });
+    const revision = await act(work, { signal, expect, ...(message !== undefined && { message }) });
     const done = revision
       ? `revision ${revision.revision}, ${pluralize(revision.changes.length, 'key')} changed`
       : 'nothing to change';

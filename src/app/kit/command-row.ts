@@ -1,3 +1,4 @@
+import type { SettingKind } from '../../core/settings/values.js';
 import type { Settings } from '../settings/settings.js';
 import type { SettingDefaults, SettingName } from '../settings/settings-table.js';
 import type { Call, WithZooKeeper } from './call.js';
@@ -47,14 +48,15 @@ interface CommandFacts {
 }
 
 /**
- * An option of a command; `repeatable` collects the values of all its occurrences, `own`: it is no setting,
- * though one has its name, `verbatim`: its values are not checked for line breaks, and blanks and quotes at
- * their ends.
+ * An option of a command; `kind` reads its value, which the command gets as a text otherwise; `repeatable`
+ * collects the values of all its occurrences, `own`: it is no setting, though one has its name, `verbatim`: its
+ * values are not checked for line breaks, and blanks and quotes at their ends.
  */
 export type OptionRow = readonly [
   flags: string,
   help: string,
   more?: {
+    readonly kind?: SettingKind<unknown>;
     readonly default?: string;
     readonly repeatable?: true;
     readonly own?: true;

@@ -1,7 +1,6 @@
 import { onAbort } from '../../core/base/abort.js';
 import { explain } from '../../core/base/errors.js';
 import { defaultTaskId } from '../../core/base/host/task-id.js';
-import { parseInteger } from '../../core/settings/values.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { elect } from '../../zookeeper/recipes/elect.js';
 import { lock } from '../../zookeeper/recipes/lock.js';
@@ -16,7 +15,7 @@ import { type Hold, runHeldCommand } from '../supervisor/held-command.js';
 interface Options extends HoldingOptions {
   readonly read?: boolean;
   readonly write?: boolean;
-  readonly leases?: string;
+  readonly leases?: number;
 }
 
 /** What there is to hold, and how to contend for it. */
@@ -30,7 +29,7 @@ const CONTENDERS = {
   semaphore: (zookeeper: ZooKeeper, path: string, data: string, { leases }: Options) => {
     if (leases === undefined)
       throw new UsageError('expected --leases N, the same for all users of the semaphore');
-    return semaphore(zookeeper, path, { data, leases: parseInteger(leases, '--leases', 1, 1_000_000) });
+    return semaphore(zookeeper, path, { data, leases });
   },
 };
 

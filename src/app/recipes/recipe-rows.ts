@@ -1,3 +1,4 @@
+import { integer } from '../../core/settings/values.js';
 import { type CommandRow, JSON_LINE, type OptionRow } from '../kit/command-row.js';
 import { OF_ZOOKEEPER } from '../kit/command-settings.js';
 import { zooKeeperRows } from '../kit/group-rows.js';
@@ -53,7 +54,13 @@ export const RECIPE_COMMANDS = [
   holding(
     'semaphore',
     "run a command while one of N leases is held: Curator's InterProcessSemaphoreV2",
-    [['--leases <n>', 'how many may hold at a time, 1 to 1000000; the same for all users']],
+    [
+      [
+        '--leases <n>',
+        'how many may hold at a time, 1 to 1000000; the same for all users',
+        { kind: integer(1, 1_000_000) },
+      ],
+    ],
     '--leases 3 ',
   ),
   { name: 'zk barrier', description: 'a gate that is open unless a task has set it' },
@@ -104,7 +111,7 @@ export const RECIPE_COMMANDS = [
     ['zk queue take /queues/work', 'zk queue take /queues/work -n 10 --timeout 30s'],
     [PATH],
     [
-      ['-n, --count <k>', 'how many, 1 to 1000000000 (default: 1)'],
+      ['-n, --count <k>', 'how many, 1 to 1000000000 (default: 1)', { kind: integer(1, 1_000_000_000) }],
       SIMPLE,
       [
         '--lock-path <path>',

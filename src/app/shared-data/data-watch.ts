@@ -1,9 +1,7 @@
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { isFault } from '../../zookeeper/client/zookeeper-error.js';
 import type { DatumHead, SharedDataReport } from '../../zookeeper/shared-data/data-report.js';
 import { readSharedData } from '../../zookeeper/shared-data/report.js';
-import { onConnecting, watching } from '../kit/call.js';
-import { followConnection, showChanges, showConnection } from '../kit/changes.js';
+import { showConnection, watchZooKeeper } from '../kit/changes.js';
 import { pluralize } from '../kit/terminal/text.js';
 import {
   type DataChange,
@@ -31,10 +29,7 @@ export function watchData(call: DataCall, name?: string): Promise<number> {
     name === undefined
       ? { only: (head: DatumHead) => scope === undefined || head.scope === scope }
       : { address: { name, scope: scope ?? '' } };
-  const show = showChanges(call);
-  const follow = async (zookeeper: ZooKeeper, signal: AbortSignal): Promise<never> => {
-    await zookeeper.whenConnected({ signal });
-    followConnection(zookeeper, show);
+  return watchZooKeeper(call, async (zookeeper, show, signal) => {
     const { description } = zookeeper;
     let known: ReadonlyMap<string, DataItem> | undefined;
     for (;;) {
@@ -55,8 +50,7 @@ export function watchData(call: DataCall, name?: string): Promise<number> {
       }
       await io.clock.sleep(Math.max(PAUSE.minMs, PAUSE.factor * (io.clock.monotonic() - begun)), signal);
     }
-  };
-  return onConnecting(call, (zookeeper, signal) => watching(signal, () => follow(zookeeper, signal)));
+  });
 }
 
 /** By their paths. */

@@ -174,7 +174,7 @@ function mistakeIn(command: Command, code: string, words: readonly string[]): st
 
 function addOption(
   command: Command,
-  [flags, help, { default: standard, repeatable, group, verbatim }]: GroupedOption,
+  [flags, help, { kind, default: standard, repeatable, group, verbatim }]: GroupedOption,
 ): void {
   const option = new Option(flags, help);
   if (group !== undefined) option.helpGroup(`${group}:`);
@@ -186,7 +186,9 @@ function addOption(
       if (command.options.some(({ short, long }) => [short, long].includes(next)))
         throw new UsageError(`${option.long} needs a value, and is followed by ${next}`);
       // The settings are checked as such.
-      if (group === undefined && !verbatim) checkPlain(value, option.long ?? flags);
+      const label = option.long ?? flags;
+      if (group === undefined && !verbatim) checkPlain(value, label);
+      if (kind) return kind.parse(value, label);
       return repeatable ? [...(Array.isArray(earlier) ? earlier : []), value] : value;
     });
   command.addOption(option);
@@ -208,9 +210,8 @@ function settingsOf(
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
   for (const option of command.options) {
     const value: unknown = command.getOptionValue(option.attributeName());
-    if (own.includes(option.long)) continue;
-    if (typeof value === 'string' || Array.isArray(value)) flags[option.name()] = value;
-    else if (value === true) flags[option.name()] = 'true';
+    if (value === undefined || own.includes(option.long)) continue;
+    flags[option.name()] = Array.isArray(value) ? value : String(value);
   }
   const { settings: names, defaults } = row;
   const announces = names.includes('service');
