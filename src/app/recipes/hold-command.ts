@@ -41,11 +41,9 @@ export type HeldKind = keyof typeof CONTENDERS;
 /**
  * `nodelease zk lock|elect|rwlock|semaphore PATH -- command`: runs the command while it holds that. The
  * command finds the path and the fencing token in its variables.
- *
- * @param example a call of this kind
  */
 export const holdRecipe =
-  (kind: HeldKind, example: string) =>
+  (kind: HeldKind) =>
   async (call: ZooKeeperCall<Options>, path: string, ...command: string[]): Promise<number> => {
     const { options, settings, io } = call;
     const timeoutMs = waitTimeout(options);
@@ -57,7 +55,6 @@ export const holdRecipe =
       const contender = CONTENDERS[kind](zookeeper, path, taskId, options);
       return await runHeldCommand(call, {
         command,
-        example,
         waits: timeoutMs !== 0,
         acquire: async ({ log, signal, again }) => {
           const facts = { lock: path, taskId };

@@ -20,9 +20,11 @@ function holding(
   own: readonly OptionRow[] = [],
   flags = '',
 ): CommandRow {
-  const example = `zk ${kind} /locks/report ${flags}-- ./report.sh`;
-  const examples = [example, `zk ${kind} /locks/report ${flags}--timeout 1m -- ./report.sh`] as const;
-  const load = async () => (await import('./hold-command.js')).holdRecipe(kind, example);
+  const examples = [
+    `zk ${kind} /locks/report ${flags}-- ./report.sh`,
+    `zk ${kind} /locks/report ${flags}--timeout 1m -- ./report.sh`,
+  ] as const;
+  const load = async () => (await import('./hold-command.js')).holdRecipe(kind);
   return {
     ...row(kind, description, examples, [PATH], [...own, ...HOLDING_OPTIONS], load),
     runs: true,

@@ -7,23 +7,23 @@ import type { PartReport } from '../kit/cluster-part.js';
 import type { Io } from '../kit/terminal/io.js';
 import { someOf } from '../kit/terminal/text.js';
 
-/** Reads the map of shards. Empty for a cluster without it. @throws {StoreError} */
+/** Reads the map of shards; undefined for a cluster without it. @throws {StoreError} */
 export async function readPart(
   session: StoreSession,
   config: ClusterConfig,
   call: SessionCall,
-): Promise<readonly PartReport[]> {
+): Promise<PartReport | undefined> {
   const found = await readShards(session, config, call);
-  if (found === undefined) return [];
+  if (found === undefined) return undefined;
   const { map, problem = null } = found;
   const counts = shardCounts(map);
   const report = { count: map.shards.length, epoch: map.epoch, ...counts, problem };
   const status = problem ? 'fault' : counts.failing > 0 ? 'warning' : 'ok';
-  return [{ name: 'shards', report, status, text: shardsText(found) }];
+  return { name: 'shards', report, status, text: shardsText(found) };
 }
 
-/** Mends the map, once all leases are sound. Empty where that is not due. @throws {StoreError} */
-export async function repairPart(session: StoreSession, io: Io): Promise<readonly PartReport[]> {
+/** Mends the map, once all leases are sound; undefined where that is not due. @throws {StoreError} */
+export async function repairPart(session: StoreSession, io: Io): Promise<PartReport | undefined> {
   const { repairShards } = await import('../../node/shards/repair-shards.js');
   const onWait = (ids: readonly number[]) =>
     complain(
@@ -32,7 +32,7 @@ export async function repairPart(session: StoreSession, io: Io): Promise<readonl
         'nodelease release ID --force ends the wait for a node that hangs',
     );
   const report = await repairShards({ session, ...io, onWait });
-  if (report === undefined) return [];
+  if (report === undefined) return undefined;
   const text = `${SHARDS_KEY} ${report.problem}: mended, from epoch ${report.epoch} on`;
-  return [{ name: 'shards', report, status: 'ok', text }];
+  return { name: 'shards', report, status: 'ok', text };
 }

@@ -163,12 +163,12 @@ export async function repair(
     complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
   const isRestored = repairs.every(({ version }) => version !== undefined);
-  const mended = isRestored ? await (await clusterPart()).repairPart(session, io) : [];
+  const mended = isRestored ? await (await clusterPart()).repairPart(session, io) : undefined;
   const { url: store } = session.store;
   if (json)
     sayJson(io, {
       store,
-      ...Object.fromEntries(mended.map(({ name, report }) => [name, report])),
+      ...(mended && { [mended.name]: mended.report }),
       repairs: repairs.map(({ id, problem, version = null, kept = null }) => ({
         id,
         problem,
@@ -176,7 +176,7 @@ export async function repair(
         kept,
       })),
     });
-  else if (mended.length > 0) for (const { text } of mended) say(io, text);
+  else if (mended) say(io, mended.text);
   else if (repairs.length === 0) say(io, `no lease object at ${store} is damaged: nothing to do`);
   for (const done of repairs) if (!json || done.version === undefined) sayRepair(done, io);
   return isRestored ? ExitCode.ok : ExitCode.storeUnusable;

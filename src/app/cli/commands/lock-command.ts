@@ -19,7 +19,6 @@ export async function lockCommand(
   const { store, waitPollMs, durationMs, graceMs } = settings;
   return runHeldCommand(call, {
     command,
-    example: 'lock nightly -- ./report.sh',
     waits: timeoutMs !== 0,
     acquire: async ({ log, signal, again }) => {
       if (!again) log.info({ lock: name, store: store.url }, `lock ${name} is kept in ${store.url}`);

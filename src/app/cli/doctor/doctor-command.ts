@@ -108,8 +108,8 @@ export async function examine(
       findings.push(...clusterFindings(facts.status, store.url));
       const { cluster } = facts.status ?? {};
       const { readPart } = await clusterPart();
-      const parts = cluster ? await whenNotBusy(() => readPart(session, cluster, { signal })) : [];
-      findings.push(...parts.map(({ name, status, text }) => finding(name, status, text)));
+      const part = cluster && (await whenNotBusy(() => readPart(session, cluster, { signal })));
+      if (part) findings.push(finding(part.name, part.status, part.text));
       const reason = facts.status?.cluster.proofFailed;
       if (reason !== undefined) {
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));

@@ -92,13 +92,12 @@ function storeReader(
     const status = await scanPage(reader, page, signal).finally(progress.end);
     const discovery = await comparison?.compare(status);
     const { readPart } = await clusterPart();
-    const parts = status ? await readPart(session, status.cluster, { signal }) : [];
-    const reports = Object.fromEntries(parts.map(({ name, report }) => [name, report]));
+    const part = status && (await readPart(session, status.cluster, { signal }));
     return {
       none: status === undefined,
-      report: () => ({ ...statusReport(url, status, discovery), ...reports }),
+      report: () => ({ ...statusReport(url, status, discovery), ...(part && { [part.name]: part.report }) }),
       lines: (screen, maxLines) => {
-        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, parts });
+        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, part });
         return [
           printable(nothingAt(url)),
           ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),

@@ -43,7 +43,7 @@ interface StatusTableOptions {
   /** How the discovery tree shows the node ids; undefined without discovery. */
   readonly discovery?: DiscoveryStatusReport | undefined;
   /** What the cluster has next to its leases. */
-  readonly parts?: readonly PartReport[] | undefined;
+  readonly part?: PartReport | undefined;
 }
 
 /** What a table shows, wherever the node ids come from. */
@@ -68,7 +68,7 @@ interface NodeTable {
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
   const { nodes, cluster, page, draining, foreign } = status;
   const view = foreign && camundaView;
-  const { screen, discovery, parts = [] } = options;
+  const { screen, discovery, part } = options;
   const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
   const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
   const more =
@@ -86,7 +86,7 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
         draining.length > 0 && fitLine(beyond, screen, 'yellow'),
         summaryLine(status, view, screen),
         ...(foreign ? camundaView.lines(foreign) : []).map(([text, color]) => fitLine(text, screen, color)),
-        ...parts.map(({ text, status }) => fitLine(text, screen, status === 'fault' ? 'red' : undefined)),
+        part && fitLine(part.text, screen, part.status === 'fault' ? 'red' : undefined),
         discovery && discoverySummary(discovery, screen),
       ].filter((line) => typeof line === 'string'),
     },
