@@ -2,11 +2,18 @@ import { readFile } from 'node:fs/promises';
 import { orAborted } from '../../core/base/abort.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { parseInteger } from '../../core/settings/values.js';
+import {
+  type ConfigurationChange,
+  type ConfigurationEvent,
+  openConfiguration,
+} from '../../zookeeper/configuration/configuration.js';
 import { readFleet } from '../../zookeeper/configuration/fleet.js';
 import type { KeyChange, Revision } from '../../zookeeper/configuration/history.js';
 import type { ContextState, PublishOptions, WantedChange } from '../../zookeeper/configuration/publisher.js';
 import { readContexts, repeated } from '../../zookeeper/configuration/read-contexts.js';
 import { answer, complain, sayJson, sayValue, withRows } from '../kit/answer.js';
+import { interruption, watching } from '../kit/call.js';
+import { showChanges } from '../kit/changes.js';
 import { ExitCode, UsageError } from '../kit/exit-codes.js';
 import { pluralize, someOf } from '../kit/terminal/text.js';
 import { type ConfigCall, type ConfigWork, onConfig } from './config-call.js';
@@ -120,6 +127,37 @@ export function status(call: ConfigCall): Promise<number> {
   });
 }
 
+/**
+ * `nodelease config watch`: prints every change, until a signal ends it: 0 for SIGINT and SIGTERM. With
+ * `--node` it counts as that node.
+ */
+export function watch(call: ConfigCall): Promise<number> {
+  const showChange = showChanges(call);
+  return onConfig(call, async ({ name, nodeId, place, signal }) => {
+    const { zookeeper, clock, random } = place;
+    const onEvent = (event: ConfigurationEvent) => 'problem' in event && complain(call.io, event.problem);
+    const show = ({ changes, revisions }: ConfigurationChange, state?: string) => {
+      const shown = changes.map(({ key, old = null, new: value = null }) => ({ key, old, new: value }));
+      const lines = shown.map(changeRow).map(([key, old, now]) => `${key}: ${old} -> ${now}`);
+      if (lines.length === 0) lines.push(`${revisionsText(revisions)}: ${state ?? 'no other values'}`);
+      showChange({ change: state ?? 'changed', revisions, changes: shown }, undefined, ...lines);
+    };
+    return watching(signal, async () => {
+      await using config = await openConfiguration(zookeeper, {
+        ...name,
+        nodeId,
+        signal,
+        onEvent,
+        clock,
+        random,
+      });
+      config.onChange(show);
+      show({ changes: [], revisions: config.revisions }, 'watching');
+      await interruption(signal);
+    });
+  });
+}
+
 /** `nodelease config set KEY=VALUE…`: publishes the values together. */
 export function set(call: ConfigCall, ...assignments: readonly string[]): Promise<number> {
   const wanted = assignments.map((text) => {
@@ -200,13 +238,12 @@ async function textOf({ io }: ConfigCall, file: string, signal: AbortSignal): Pr
 }
 
 /** An unset key is `-`, in quotes where that is the value. */
-export const changeRow = ({ key, old, new: value }: KeyChange) =>
-  [key, orUnset(old), orUnset(value)] as const;
+const changeRow = ({ key, old, new: value }: KeyChange) => [key, orUnset(old), orUnset(value)] as const;
 
 const orUnset = (value: string | null) =>
   value === null ? '-' : value === '' || value === '-' ? `"${value}"` : value;
 
-export const revisionsText = (revisions: Readonly<Record<string, number>>) =>
+const revisionsText = (revisions: Readonly<Record<string, number>>) =>
   Object.entries(revisions)
     .map(([context, revision]) => `${context} at revision ${revision}`)
     .join(', ');

@@ -1,6 +1,5 @@
 import { integer } from '../../core/settings/values.js';
-import { JSON_CHANGES, JSON_LINE, type OptionRow } from '../kit/command-row.js';
-import { zooKeeperRows } from '../kit/group-rows.js';
+import { JSON_CHANGES, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
 
 /** A revision, or a node id. */
 const WHOLE_NUMBER = { kind: integer(0, 1_000_000_000) };
@@ -31,9 +30,8 @@ const PUBLISHING: readonly OptionRow[] = [
 
 const row = zooKeeperRows('config', WHICH);
 
-type Commands = Omit<typeof import('./config-commands.js'), 'changeRow' | 'revisionsText'>;
-
-const command = (name: keyof Commands) => async () => (await import('./config-commands.js'))[name];
+const command = (name: keyof typeof import('./config-commands.js')) => async () =>
+  (await import('./config-commands.js'))[name];
 
 /** The group `config` and its commands. */
 export const CONFIG_COMMANDS = [
@@ -127,7 +125,7 @@ export const CONFIG_COMMANDS = [
     ['config watch --app shop', 'config watch --app shop --node 3 --json'],
     [],
     [NODE, JSON_CHANGES],
-    async () => (await import('./config-watch-command.js')).watch,
+    command('watch'),
   ),
   row(
     'status',

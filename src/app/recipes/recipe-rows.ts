@@ -1,7 +1,6 @@
 import { integer } from '../../core/settings/values.js';
-import { type CommandRow, JSON_LINE, type OptionRow } from '../kit/command-row.js';
+import { type CommandRow, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
 import { OF_ZOOKEEPER } from '../kit/command-settings.js';
-import { zooKeeperRows } from '../kit/group-rows.js';
 import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../kit/holding.js';
 import type { HeldKind } from './hold-command.js';
 

@@ -1,7 +1,6 @@
 import { choice } from '../../core/settings/values.js';
-import { JSON_LINE } from '../kit/command-row.js';
+import { JSON_LINE, zooKeeperRows } from '../kit/command-row.js';
 import { OF_SERVICES } from '../kit/command-settings.js';
-import { zooKeeperRows } from '../kit/group-rows.js';
 
 const row = zooKeeperRows('discovery', [], { settings: OF_SERVICES });
 

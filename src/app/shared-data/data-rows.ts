@@ -1,6 +1,5 @@
 import { choice } from '../../core/settings/values.js';
-import { JSON_CHANGES, JSON_LINE, type OptionRow } from '../kit/command-row.js';
-import { zooKeeperRows } from '../kit/group-rows.js';
+import { JSON_CHANGES, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
 
 const NAME = ['<name>', 'its name'] as const;
 const VALUE = ['<value>', 'the value'] as const;
