@@ -8,7 +8,7 @@ import { readLock, writeLock } from '../../zookeeper/recipes/read-write-lock.js'
 import { semaphore } from '../../zookeeper/recipes/semaphore.js';
 import { connectTo, type ZooKeeperCall } from '../kit/call.js';
 import { UsageError } from '../kit/exit-codes.js';
-import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
+import type { HoldingOptions } from '../kit/holding.js';
 import { type Hold, runHeldCommand } from '../supervisor/held-command.js';
 
 /** The options, as they are on the command line; those of read/write locks and semaphores among them. */
@@ -46,7 +46,6 @@ export const holdRecipe =
   (kind: HeldKind) =>
   async (call: ZooKeeperCall<Options>, path: string, ...command: string[]): Promise<number> => {
     const { options, settings, io } = call;
-    const timeoutMs = waitTimeout(options);
     const taskId = settings.taskId ?? (await defaultTaskId(io));
     const zookeeper = await connectTo(settings.zookeeper, io);
     let held: Hold | undefined;
@@ -55,8 +54,7 @@ export const holdRecipe =
       const contender = CONTENDERS[kind](zookeeper, path, taskId, options);
       return await runHeldCommand(call, {
         command,
-        waits: timeoutMs !== 0,
-        acquire: async ({ log, signal, again }) => {
+        acquire: async ({ log, signal, again, timeoutMs }) => {
           const facts = { lock: path, taskId };
           log.info(facts, `standing for ${path}`);
           // ZooKeeper that is away is waited for after a loss only, or for the time-out.
@@ -82,7 +80,7 @@ export const holdRecipe =
           });
           return handle;
         },
-        variables: ({ token }) => ({ LOCK_PATH: path, LOCK_TOKEN: String(token) }),
+        variables: { LOCK_PATH: path },
       });
     } finally {
       others?.close();

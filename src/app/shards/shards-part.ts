@@ -3,7 +3,7 @@ import type { SessionCall, StoreSession } from '../../core/lease/session/store-s
 import { readShards, shardCounts, shardsText } from '../../node/shards/read-shards.js';
 import { SHARDS_KEY } from '../../node/shards/shard-map.js';
 import { complain } from '../kit/answer.js';
-import type { PartReport } from '../kit/cluster-part.js';
+import { finding, type PartReport } from '../kit/finding.js';
 import type { Io } from '../kit/terminal/io.js';
 import { someOf } from '../kit/terminal/text.js';
 
@@ -19,7 +19,7 @@ export async function readPart(
   const counts = shardCounts(map);
   const report = { count: map.shards.length, epoch: map.epoch, ...counts, problem };
   const status = problem ? 'fault' : counts.failing > 0 ? 'warning' : 'ok';
-  return { name: 'shards', report, status, text: shardsText(found) };
+  return { finding: finding('shards', status, shardsText(found)), report };
 }
 
 /** Mends the map, once all leases are sound; undefined where that is not due. @throws {StoreError} */
@@ -34,5 +34,5 @@ export async function repairPart(session: StoreSession, io: Io): Promise<PartRep
   const report = await repairShards({ session, ...io, onWait });
   if (report === undefined) return undefined;
   const text = `${SHARDS_KEY} ${report.problem}: mended, from epoch ${report.epoch} on`;
-  return { name: 'shards', report, status: 'ok', text };
+  return { finding: finding('shards', 'ok', text), report };
 }

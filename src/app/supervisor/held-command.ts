@@ -2,7 +2,7 @@ import type { Clock } from '../../core/base/clock.js';
 import { WaitTimeoutError } from '../../core/base/errors.js';
 import type { Call } from '../kit/call.js';
 import { ExitCode } from '../kit/exit-codes.js';
-import type { HoldingOptions } from '../kit/holding.js';
+import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
 import type { Logger } from '../kit/log/logger.js';
 import type { Held } from './held.js';
 import { type SupervisedCommand, withCommand } from './supervised-command.js';
@@ -16,19 +16,18 @@ export interface Hold extends Held {
 interface HeldCommandOptions {
   /** What follows `--`. */
   readonly command: readonly string[];
-  /** False where it is acquired at once or not at all. */
-  readonly waits: boolean;
   /**
    * Acquires it, `again` where it has been held before, and lost. The signal aborts with `Interrupted` when a
-   * signal asks for an end.
+   * signal asks for an end. The time-out is in milliseconds, undefined for without limit.
    */
   readonly acquire: (request: {
     readonly log: Logger;
     readonly signal: AbortSignal;
     readonly again: boolean;
+    readonly timeoutMs: number | undefined;
   }) => Promise<Hold>;
-  /** The command's variables, in addition to those of this process. */
-  readonly variables: (hold: Hold) => Readonly<Record<string, string>>;
+  /** The command's variables, in addition to those of this process and the token. */
+  readonly variables: Readonly<Record<string, string>>;
 }
 
 /**
@@ -37,19 +36,20 @@ interface HeldCommandOptions {
  *
  * @throws {ConfigError} when it is called wrongly
  */
-export function runHeldCommand(
+export async function runHeldCommand(
   call: Call<HoldingOptions>,
-  { command, acquire, variables, waits }: HeldCommandOptions,
+  { command, acquire, variables }: HeldCommandOptions,
 ): Promise<number> {
   const { io } = call;
   const { restart = false } = call.options;
+  const timeoutMs = waitTimeout(call.options);
   return withCommand(call, command, restart, async (supervised, log, signals) => {
     try {
       for (let again = false; ; again = true) {
-        const hold = await acquire({ log, signal: signals.interrupted, again });
+        const hold = await acquire({ log, signal: signals.interrupted, again, timeoutMs });
         const ended = new AbortController();
         void followDeadline(supervised, hold, io.clock, ended.signal);
-        const env = { ...io.env, ...variables(hold) };
+        const env = { ...io.env, ...variables, LOCK_TOKEN: String(hold.token) };
         const run = supervised.run({ lease: hold, env, log });
         const { exitCode, workEnded } = await run.finally(() => ended.abort());
         const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
@@ -62,7 +62,7 @@ export function runHeldCommand(
       // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would
       // speak of what it is made of.
       if (!(error instanceof WaitTimeoutError)) throw error;
-      log[waits ? 'warn' : 'info']({ exitCode: ExitCode.acquireTimeout }, error.message);
+      log[timeoutMs === 0 ? 'info' : 'warn']({ exitCode: ExitCode.acquireTimeout }, error.message);
       return ExitCode.acquireTimeout;
     }
   });

@@ -51,31 +51,29 @@ export async function runCommandLine(
   const split = named?.runs ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
 
-  /** Has commander throw instead of ending the process, and leave it to us what is said of a mistake. */
-  const settle = (command: Command) => {
-    const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
-    command
-      .exitOverride((error) => {
-        called = command;
-        throw error;
-      })
-      .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
-      .configureOutput({
-        getOutHelpWidth: width,
-        getErrHelpWidth: width,
-        writeOut: io.stdout,
-        writeErr: io.stderr,
-        outputError: () => undefined,
-      });
-  };
-  settle(program);
+  /** Has commander throw instead of ending the process. */
+  const settle = (command: Command) =>
+    command.exitOverride((error) => {
+      called = command;
+      throw error;
+    });
+  const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
+  // Its commands inherit that. What is said of a mistake is left to us.
+  settle(program)
+    .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
+    .configureOutput({
+      getOutHelpWidth: width,
+      getErrHelpWidth: width,
+      writeOut: io.stdout,
+      writeErr: io.stderr,
+      outputError: () => undefined,
+    });
   const made = new Map([['', program]]);
   const make = (name: string, description = ''): Command => {
     const words = name.split(' ');
     const group = words.slice(0, -1).join(' ');
-    const command = new Command(words.at(-1)).description(description).allowExcessArguments(false);
-    settle(command);
-    (made.get(group) ?? make(group)).addCommand(command);
+    const command = (made.get(group) ?? make(group)).command(words.at(-1) ?? '');
+    settle(command).description(description).allowExcessArguments(false);
     made.set(name, command);
     return command;
   };

@@ -168,7 +168,7 @@ export async function repair(
   if (json)
     sayJson(io, {
       store,
-      ...(mended && { [mended.name]: mended.report }),
+      ...(mended && { [mended.finding.id]: mended.report }),
       repairs: repairs.map(({ id, problem, version = null, kept = null }) => ({
         id,
         problem,
@@ -176,7 +176,7 @@ export async function repair(
         kept,
       })),
     });
-  else if (mended) say(io, mended.text);
+  else if (mended) say(io, mended.finding.detail);
   else if (repairs.length === 0) say(io, `no lease object at ${store} is damaged: nothing to do`);
   for (const done of repairs) if (!json || done.version === undefined) sayRepair(done, io);
   return isRestored ? ExitCode.ok : ExitCode.storeUnusable;

@@ -109,7 +109,7 @@ export async function examine(
       const { cluster } = facts.status ?? {};
       const { readPart } = await clusterPart();
       const part = cluster && (await whenNotBusy(() => readPart(session, cluster, { signal })));
-      if (part) findings.push(finding(part.name, part.status, part.text));
+      if (part) findings.push(part.finding);
       const reason = facts.status?.cluster.proofFailed;
       if (reason !== undefined) {
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));

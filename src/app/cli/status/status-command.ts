@@ -95,9 +95,13 @@ function storeReader(
     const part = status && (await readPart(session, status.cluster, { signal }));
     return {
       none: status === undefined,
-      report: () => ({ ...statusReport(url, status, discovery), ...(part && { [part.name]: part.report }) }),
+      report: () => ({
+        ...statusReport(url, status, discovery),
+        ...(part && { [part.finding.id]: part.report }),
+      }),
       lines: (screen, maxLines) => {
-        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, part });
+        if (status !== undefined)
+          return statusTable(status, { screen, maxLines, discovery, finding: part?.finding });
         return [
           printable(nothingAt(url)),
           ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),

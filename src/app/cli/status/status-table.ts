@@ -10,7 +10,7 @@ import {
 } from '../../../node/wire/status-report.js';
 import { hexPair } from '../../../zookeeper/discovery/tree-paths.js';
 import { camundaView } from '../../camunda/camunda-view.js';
-import type { PartReport } from '../../kit/cluster-part.js';
+import type { Finding } from '../../kit/finding.js';
 import { type Color, type Paint, paintFor } from '../../kit/terminal/color.js';
 import type { Screen } from '../../kit/terminal/io.js';
 import { type Cell, type Column, fitLine, renderTable } from '../../kit/terminal/table.js';
@@ -42,8 +42,8 @@ interface StatusTableOptions {
   readonly maxLines?: number | undefined;
   /** How the discovery tree shows the node ids; undefined without discovery. */
   readonly discovery?: DiscoveryStatusReport | undefined;
-  /** What the cluster has next to its leases. */
-  readonly part?: PartReport | undefined;
+  /** On what the cluster has next to its leases. */
+  readonly finding?: Finding | undefined;
 }
 
 /** What a table shows, wherever the node ids come from. */
@@ -66,7 +66,7 @@ interface NodeTable {
  */
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
   const { nodes, cluster, page, draining, foreign } = status;
-  const { screen, discovery, part } = options;
+  const { screen, discovery, finding } = options;
   const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
   const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
   const more =
@@ -83,7 +83,7 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
         draining.length > 0 && fitLine(beyond, screen, 'yellow'),
         summaryLine(status, screen),
         ...(foreign ? camundaView.lines(foreign) : []).map(([text, color]) => fitLine(text, screen, color)),
-        part && fitLine(part.text, screen, part.status === 'fault' ? 'red' : undefined),
+        finding && fitLine(finding.detail, screen, finding.status === 'fault' ? 'red' : undefined),
         discovery && discoverySummary(discovery, screen),
       ].filter((line) => typeof line === 'string'),
     },
