@@ -29,7 +29,7 @@ const barrierCommand =
     return onConnecting(call, async (zookeeper, signal) => {
       const gate = barrier(zookeeper, path);
       await zookeeper.whenConnected({ signal });
-      await gate[act]({ signal, ...(act === 'wait' && { timeoutMs }) });
+      await gate[act]({ signal, timeoutMs });
       const state = act === 'set' ? 'set' : 'open';
       return answer(call, { report: { path, state }, lines: [state] });
     });
