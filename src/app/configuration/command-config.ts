@@ -110,7 +110,7 @@ export class CommandConfig {
       if (required && configuration.source.from === 'snapshot') {
         const message =
           'the configuration could not be read, and a copy does not count with --config-required';
-        throw new ZooKeeperError(message, { fault: 'stale', outcome: 'not-applied' });
+        throw new ZooKeeperError(message, 'stale', 'not-applied');
       }
       // Thousands of properties become variables in one turn of the event loop: a lease may be due for
       // renewal before.

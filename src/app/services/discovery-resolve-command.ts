@@ -57,7 +57,7 @@ export async function resolveService(call: ZooKeeperCall<ResolveOptions>, name: 
         const why = trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined);
         const message = `the instances of ${source.name} could not be read within ${READ_TIMEOUT_MS} ms`;
         const because = why === undefined ? '' : `: ${why}`;
-        throw new ZooKeeperError(message + because, { fault: 'timeout', outcome: 'unknown' });
+        throw new ZooKeeperError(message + because, 'timeout', 'unknown');
       };
       await callWithTimeout({ clock, timeoutMs: READ_TIMEOUT_MS, signal }, () => source.ready).catch(unread);
       const accept = (each: ServiceInstance) => requestableUrl(each) !== undefined;

@@ -29,11 +29,7 @@ export async function refusalOf(
   const [problem] = present.flatMap((each) => payloadConflict(each, objectIn(own.data) ?? {}) ?? []);
   if (problem === undefined) return undefined;
   const path = parentOf(own.path);
-  return new ZooKeeperError(`not registered: ${path} ${problem}`, {
-    fault: 'mixed-payloads',
-    outcome: 'not-applied',
-    path,
-  });
+  return new ZooKeeperError(`not registered: ${path} ${problem}`, 'mixed-payloads', 'not-applied', path);
 }
 
 /** As {@link mixedPayloads}, of a registered instance and present ones. */

@@ -84,8 +84,7 @@ export function decodeRecord(
   data: Buffer,
 ): (DatumRecord & { readonly scalar: Scalar | undefined }) | undefined {
   const json = objectIn(data);
-  const address = json?.address as Partial<Record<string, unknown>> | null | undefined;
-  const { name, scope } = address ?? {};
+  const { name, scope }: Partial<Record<string, unknown>> = Object(json?.address);
   const kind = KINDS.find((each) => each === json?.kind);
   const lifespan = (['persistent', 'ephemeral'] as const).find((each) => each === json?.lifespan);
   if (typeof name !== 'string' || typeof scope !== 'string' || kind === undefined || lifespan === undefined)

@@ -1,9 +1,8 @@
 import { orAborted } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
-import { concurrently } from '../../../core/base/concurrently.js';
 import { explain, NodeLeaseError } from '../../../core/base/errors.js';
 import type { ClusterStatus, NodeStatus } from '../../../core/lease/operate/inspect.js';
-import { CALLS_AT_ONCE } from '../../../zookeeper/client/call-limits.js';
+import { concurrentCalls } from '../../../zookeeper/client/call-limits.js';
 import type { ZnodeReader, ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
 import { decodeAssignment } from '../../../zookeeper/discovery/assignment.js';
@@ -41,7 +40,7 @@ export class DiscoveryComparison {
       const begun = this.clock.monotonic();
       await this.zookeeper.whenConnected({ timeoutMs: this.#timeoutMs });
       const leftMs = () => Math.max(1, this.#timeoutMs - (this.clock.monotonic() - begun));
-      const found = await concurrently(held, CALLS_AT_ONCE, (node) => this.#find(node, leftMs()));
+      const found = await concurrentCalls(held, (node) => this.#find(node, leftMs()));
       this.#timeoutMs = TIMEOUT_MS.usual;
       return discoveryStatus(found);
     } catch (error) {
