@@ -10,7 +10,7 @@ import {
   type PlainSettings,
   type ReadSettings,
   ROWS,
-  readByGroups,
+  readByProducts,
   readPlain,
   SETTINGS,
   type SettingValue,
@@ -58,7 +58,7 @@ export function readSettings(sources: SettingSources): Settings {
     nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
     ...readStoreAccess(all, store),
     zookeeper: readZooKeeper(all),
-    ...readByGroups(all),
+    ...readByProducts(all),
   };
   checkGrace(all, settings);
   checkNodeId(all, settings);

@@ -3,23 +3,12 @@ import type { SessionCall, StoreSession } from '../../core/lease/session/store-s
 import { readShards, shardCounts, shardsText } from '../../node/shards/read-shards.js';
 import { SHARDS_KEY } from '../../node/shards/shard-map.js';
 import { complain } from '../kit/answer.js';
+import { finding, type PartReport } from '../kit/finding.js';
 import type { Io } from '../kit/terminal/io.js';
 import { someOf } from '../kit/terminal/text.js';
 
-// The map of shards, for the commands on a whole cluster.
-
-/** What was read. */
-export interface PartReport {
-  /** The field of the report in the JSON of the command. */
-  readonly name: string;
-  readonly report: object;
-  readonly status: 'ok' | 'warning' | 'fault';
-  /** In one line. */
-  readonly text: string;
-}
-
-/** Reads it; undefined for a cluster without it. @throws {StoreError} */
-export async function read(
+/** Reads the map of shards; undefined for a cluster without it. @throws {StoreError} */
+export async function readPart(
   session: StoreSession,
   config: ClusterConfig,
   call: SessionCall,
@@ -30,11 +19,11 @@ export async function read(
   const counts = shardCounts(map);
   const report = { count: map.shards.length, epoch: map.epoch, ...counts, problem };
   const status = problem ? 'fault' : counts.failing > 0 ? 'warning' : 'ok';
-  return { name: 'shards', report, status, text: shardsText(found) };
+  return { finding: finding('shards', status, shardsText(found)), report };
 }
 
-/** Mends it, once all leases are sound; undefined where that is not due. @throws {StoreError} */
-export async function repair(session: StoreSession, io: Io) {
+/** Mends the map, once all leases are sound; undefined where that is not due. @throws {StoreError} */
+export async function repairPart(session: StoreSession, io: Io): Promise<PartReport | undefined> {
   const { repairShards } = await import('../../node/shards/repair-shards.js');
   const onWait = (ids: readonly number[]) =>
     complain(
@@ -45,5 +34,5 @@ export async function repair(session: StoreSession, io: Io) {
   const report = await repairShards({ session, ...io, onWait });
   if (report === undefined) return undefined;
   const text = `${SHARDS_KEY} ${report.problem}: mended, from epoch ${report.epoch} on`;
-  return { name: 'shards', report, text };
+  return { finding: finding('shards', 'ok', text), report };
 }

@@ -7,7 +7,6 @@ import {
   repairCluster,
 } from '../../../core/lease/operate/initialize.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { parseInteger } from '../../../core/settings/values.js';
 import { refuseLock } from '../../../core/store/lock-url.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
@@ -33,7 +32,7 @@ interface InitOptions {
   /** Restores damaged lease objects, instead of creating missing ones. */
   readonly repair?: boolean;
   /** A version that no tenure of a damaged node id has exceeded, for node ids whose versions are unknown. */
-  readonly aboveVersion?: string;
+  readonly aboveVersion?: number;
 }
 
 /** How many damaged node ids are named; the others are counted. */
@@ -42,10 +41,9 @@ const NAMED = 100;
 /** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. */
 export function initCommand(call: Call<InitOptions>): Promise<number> {
   const { options, settings, io } = call;
-  const { repair: repairs = false, aboveVersion: text } = options;
-  if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
-  const aboveVersion =
-    text === undefined ? undefined : parseInteger(text, '--above-version', 0, 999_999_999_999_999);
+  const { repair: repairs = false, aboveVersion } = options;
+  if (aboveVersion !== undefined && !repairs)
+    throw new UsageError('--above-version is of use with --repair only');
   const allocated = onAllocated(call);
   if (allocated) return makeFirstGroup(allocated);
   if (!repairs) refuseLock(settings.store);
@@ -165,12 +163,12 @@ export async function repair(
     complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
   const isRestored = repairs.every(({ version }) => version !== undefined);
-  const mended = isRestored ? await (await clusterPart()).repair(session, io) : undefined;
+  const mended = isRestored ? await (await clusterPart()).repairPart(session, io) : undefined;
   const { url: store } = session.store;
   if (json)
     sayJson(io, {
       store,
-      ...(mended && { [mended.name]: mended.report }),
+      ...(mended && { [mended.finding.id]: mended.report }),
       repairs: repairs.map(({ id, problem, version = null, kept = null }) => ({
         id,
         problem,
@@ -178,7 +176,7 @@ export async function repair(
         kept,
       })),
     });
-  else if (mended) say(io, mended.text);
+  else if (mended) say(io, mended.finding.detail);
   else if (repairs.length === 0) say(io, `no lease object at ${store} is damaged: nothing to do`);
   for (const done of repairs) if (!json || done.version === undefined) sayRepair(done, io);
   return isRestored ? ExitCode.ok : ExitCode.storeUnusable;

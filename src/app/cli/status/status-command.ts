@@ -1,6 +1,4 @@
-import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { parseInteger } from '../../../core/settings/values.js';
 import { nothingAt } from '../../../core/store/lock-url.js';
 import { allocatedReport, inspectAllocated } from '../../../node/monitor/allocated-status.js';
 import { type PageRequest, scanPage } from '../../../node/monitor/cluster-page.js';
@@ -28,14 +26,12 @@ import { clusterPart } from '../../products.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
 /** The options of `status`, as they are on the command line. */
-interface StatusOptions extends Pick<ShowOptions, 'watch' | 'all'> {
-  readonly from?: string;
-  readonly limit?: string;
+interface StatusOptions extends Pick<StatusRequest, 'watch' | 'all' | 'from' | 'limit'> {
   readonly held?: boolean;
   readonly free?: boolean;
 }
 
-/** The same, read and checked. */
+/** What is shown, and how. */
 export type StatusRequest = ShowOptions & Pick<PageRequest, 'from' | 'only'>;
 
 /** How many node ids of a large cluster are shown without a terminal. */
@@ -62,18 +58,12 @@ export function statusCommand(call: Call<StatusOptions>): Promise<number> {
   });
 }
 
-/** Reads the command line. @throws {ConfigError} or {UsageError} naming what cannot be */
-function statusRequest(options: StatusOptions): StatusRequest {
-  const { held, free, from, limit, ...shown } = options;
+/** @throws {UsageError} for options that exclude each other */
+function statusRequest({ held, free, ...shown }: StatusOptions): StatusRequest {
   if (held && free) throw new UsageError('--held and --free cannot be combined');
-  if (shown.all && (from !== undefined || limit !== undefined))
+  if (shown.all && (shown.from !== undefined || shown.limit !== undefined))
     throw new UsageError('--all shows everything: --from and --limit cannot be combined with it');
-  return {
-    ...shown,
-    only: held ? 'held' : free ? 'free' : undefined,
-    from: from === undefined ? undefined : parseInteger(from, '--from', 0, MAX_NODE_IDS - 1),
-    limit: limit === undefined ? undefined : parseInteger(limit, '--limit', 1, 10_000),
-  };
+  return { ...shown, only: held ? 'held' : free ? 'free' : undefined };
 }
 
 /**
@@ -103,13 +93,17 @@ function storeReader(
     const page = pageRequest(request, io.screen());
     const status = await scanPage(reader, page, signal).finally(progress.end);
     const discovery = await compare?.(status);
-    const { read } = await clusterPart();
-    const part = status && (await read(session, status.cluster, { signal }));
+    const { readPart } = await clusterPart();
+    const part = status && (await readPart(session, status.cluster, { signal }));
     return {
       none: status === undefined,
-      report: () => ({ ...statusReport(url, status, discovery), ...(part && { [part.name]: part.report }) }),
+      report: () => ({
+        ...statusReport(url, status, discovery),
+        ...(part && { [part.finding.id]: part.report }),
+      }),
       lines: (screen, maxLines) => {
-        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, part });
+        if (status !== undefined)
+          return statusTable(status, { screen, maxLines, discovery, finding: part?.finding });
         return [
           printable(nothingAt(url)),
           ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
