@@ -1,5 +1,4 @@
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import { ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
+import { type ZooKeeper, ZooKeeperError } from '../../zookeeper/client/zookeeper.js';
 import { DiscoveryResolver } from '../../zookeeper/discovery/discovery-resolver.js';
 import { endpointPath } from '../../zookeeper/discovery/tree-paths.js';
 import type { OnUnreadable } from '../../zookeeper/services/instance/instance-codec.js';

@@ -1,4 +1,4 @@
-import { isFault } from '../../zookeeper/client/zookeeper-error.js';
+import { isFault } from '../../zookeeper/client/zookeeper.js';
 import { dubboFacts, dubboText, isDubboFolder } from '../../zookeeper/services/instance/dubbo-instance.js';
 import { mixedPayloads } from '../../zookeeper/services/instance/mixed-payloads.js';
 import { checkServiceName } from '../../zookeeper/services/instance/new-instance.js';

@@ -1,6 +1,5 @@
 import { withinChroot } from '../../zookeeper/client/znode-path.js';
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import { ignoring } from '../../zookeeper/client/zookeeper-error.js';
+import { ignoring, type ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { mixedPayloads } from '../../zookeeper/services/instance/mixed-payloads.js';
 import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import { ServiceDirectory } from '../../zookeeper/services/service-directory.js';

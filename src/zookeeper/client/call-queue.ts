@@ -4,8 +4,7 @@ import { CallLimits } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
 import { type ConnectedState, isSessionOver } from './session-state.js';
-import type { CallOptions } from './zookeeper.js';
-import { RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
+import { type CallOptions, RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper.js';
 
 /** A request to the servers, for messages and for judging a failure. */
 export interface Call {

@@ -7,8 +7,16 @@ import { WakeUp } from '../../core/base/wake-up.js';
 import { concurrentCalls } from './call-limits.js';
 import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';
-import type { EventOptions, TimeSources, Watch, Znode, ZooKeeper } from './zookeeper.js';
-import { closedError, isFault, ZooKeeperError } from './zookeeper-error.js';
+import {
+  closedError,
+  type EventOptions,
+  isFault,
+  type TimeSources,
+  type Watch,
+  type Znode,
+  type ZooKeeper,
+  ZooKeeperError,
+} from './zookeeper.js';
 
 /**
  * How far ZooKeeper has the wanted state. `synced`: completely, in this session. `degraded`: not completely,

@@ -2,8 +2,7 @@ import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
 import { notify } from '../../core/base/listeners.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
-import type { ReadingWatch, TimeSources, Znode } from './zookeeper.js';
-import { isFault } from './zookeeper-error.js';
+import { isFault, type ReadingWatch, type TimeSources, type Znode } from './zookeeper.js';
 
 // Watches that stay, made of ZooKeeper's one-shot ones: whenever something may have changed, a watch reads
 // again, and that read sets the next one-shot watch.

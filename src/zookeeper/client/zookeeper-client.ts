@@ -29,23 +29,25 @@ import {
   type WatchListener,
 } from './standing-watches.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
-import type { TimeOptions } from './zookeeper.js';
 import {
   CALL_TIMEOUT_MS,
   type CallOptions,
   type ChildrenListener,
   type CreatedZnode,
   type CreateMode,
+  ignoring,
+  isFault,
   type MultiOperation,
   type ReadingWatch,
+  type TimeOptions,
   type Watch,
   type Znode,
   type ZnodeData,
   type ZnodeListener,
   type ZnodeStat,
   type ZooKeeper,
+  ZooKeeperError,
 } from './zookeeper.js';
-import { ignoring, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
 export interface ZooKeeperOptions extends TimeOptions {

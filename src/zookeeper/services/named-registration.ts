@@ -1,7 +1,6 @@
 import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
-import type { Znode } from '../client/zookeeper.js';
-import { isNotApplied } from '../client/zookeeper-error.js';
+import { isNotApplied, type Znode } from '../client/zookeeper.js';
 import { ownerOf, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 import { replacementVersion, replacing } from './service-directory.js';
 

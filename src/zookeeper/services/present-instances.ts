@@ -1,7 +1,6 @@
 import { objectIn } from '../../core/base/fields.js';
 import { nameAt, parentOf } from '../client/znode-path.js';
-import type { CallOptions, ZooKeeper } from '../client/zookeeper.js';
-import { ignoring, ZooKeeperError } from '../client/zookeeper-error.js';
+import { type CallOptions, ignoring, type ZooKeeper, ZooKeeperError } from '../client/zookeeper.js';
 import { isDubboFolder } from './instance/dubbo-instance.js';
 import { mixedPayloads, payloadConflict, type ReadableBy } from './instance/mixed-payloads.js';
 

@@ -1,8 +1,7 @@
 import type { Lease } from '../../core/lease/model/lease.js';
 import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { busy } from '../client/retry.js';
-import type { CreateMode, Znode, ZooKeeperContext } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { type CreateMode, type Znode, type ZooKeeperContext, ZooKeeperError } from '../client/zookeeper.js';
 import { withEnabled } from './instance/instance-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 

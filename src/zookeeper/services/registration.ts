@@ -1,8 +1,7 @@
 import type { ReconcileCall, Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
 import { parentOf } from '../client/znode-path.js';
-import { CALL_TIMEOUT_MS, type Znode } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { CALL_TIMEOUT_MS, type Znode, ZooKeeperError } from '../client/zookeeper.js';
 import { NamedRegistration } from './named-registration.js';
 import { mixedWithPresent, refusalOf } from './present-instances.js';
 import type { RegisteredZnode, RegistrationContext, WantedZnode } from './registered-znode.js';

@@ -2,8 +2,7 @@ import { concurrentCalls } from '../client/call-limits.js';
 import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
 import { nameAt, parentOf } from '../client/znode-path.js';
-import type { Znode } from '../client/zookeeper.js';
-import { ignoring, isNotApplied } from '../client/zookeeper-error.js';
+import { ignoring, isNotApplied, type Znode } from '../client/zookeeper.js';
 import { type OwnZnode, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 
 /** The number that the servers append: ten digits, or a sign and nine or ten digits after an overflow. */

@@ -7,11 +7,11 @@ import {
   CALL_TIMEOUT_MS,
   type CallOptions,
   type CreateMode,
+  isFault,
   type MultiOperation,
   type ZnodeStat,
   type ZooKeeper,
 } from '../client/zookeeper.js';
-import { isFault } from '../client/zookeeper-error.js';
 import {
   decodeInstance,
   encodeInstance,

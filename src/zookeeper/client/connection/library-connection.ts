@@ -2,8 +2,7 @@ import { connect } from 'node:net';
 import { aborted } from '../../../core/base/abort.js';
 import { formatServer, type ServerAddress } from '../connect-string.js';
 import type { ConnectedState } from '../session-state.js';
-import type { TimeSources } from '../zookeeper.js';
-import { RequestFailure } from '../zookeeper-error.js';
+import { RequestFailure, type TimeSources } from '../zookeeper.js';
 import {
   CONNECTING,
   type ConnectionManager,

@@ -5,10 +5,10 @@ import {
   type CreateMode,
   LARGEST_DATA,
   type MultiOperation,
+  RequestFailure,
   type Znode,
   type ZnodeStat,
 } from '../zookeeper.js';
-import { RequestFailure } from '../zookeeper-error.js';
 import { LibraryConnection, type LibraryConnectionOptions } from './library-connection.js';
 import type { LibraryClient } from './library-internals.js';
 import { type Access, type AccessList, accessList, Op, Permission, Request } from './messages.js';

@@ -1,8 +1,7 @@
 import { orAborted } from '../../../core/base/abort.js';
 import { BoundSession } from '../../client/bound-session.js';
 import { whileConnectionIsAway } from '../../client/retry.js';
-import type { CallOptions, MultiOperation } from '../../client/zookeeper.js';
-import { isFault } from '../../client/zookeeper-error.js';
+import { type CallOptions, isFault, type MultiOperation } from '../../client/zookeeper.js';
 import type { Recipe } from '../recipe.js';
 import { outcomeUnknown, RecipeError } from '../recipe.js';
 import { inTime, type Wait, withCallTimeout, writeOnce } from '../waiting.js';
