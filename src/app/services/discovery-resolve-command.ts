@@ -6,11 +6,10 @@ import { checkServiceName } from '../../zookeeper/services/instance/new-instance
 import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
 import { instanceUrl } from '../../zookeeper/services/instance/uri-spec.js';
-import type { InstanceSource } from '../../zookeeper/services/instance-source.js';
-import { ServiceCache } from '../../zookeeper/services/service-cache.js';
+import { type InstanceSource, ServiceCache } from '../../zookeeper/services/service-cache.js';
 import { servicePath } from '../../zookeeper/services/service-path.js';
 import { NoInstanceError, ServiceProvider } from '../../zookeeper/services/service-provider.js';
-import { parseStrategy } from '../../zookeeper/services/strategies/strategies.js';
+import { parseStrategy } from '../../zookeeper/services/strategies.js';
 import { answer, complain } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import { ExitCode } from '../kit/exit-codes.js';

@@ -163,14 +163,14 @@ export class StandingWatches {
     this.#queue.clear();
   }
 
-  #invalidate(watch: StandingWatch<unknown>): void {
+  #invalidate(watch: StandingWatch<unknown>) {
     watch.isStale = true;
     if (watch.isReading || watch.isClosed) return;
     this.#queue.add(watch);
     this.#pump();
   }
 
-  #pump(): void {
+  #pump() {
     for (const watch of this.#queue) {
       if (this.#reading >= CALLS_AT_ONCE || !this.options.isConnected()) return;
       this.#queue.delete(watch);

@@ -4,8 +4,11 @@ import { isPort } from '../../core/base/ports.js';
 import type { ViewContext } from '../client/children-view.js';
 import { closedError, type Znode } from '../client/zookeeper.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
-import type { InstanceSource } from '../services/instance-source.js';
-import { WatchedInstances, type WatchedInstancesOptions } from '../services/service-cache.js';
+import {
+  type InstanceSource,
+  WatchedInstances,
+  type WatchedInstancesOptions,
+} from '../services/service-cache.js';
 import { type ProviderChoices, providerOf, type ServiceProvider } from '../services/service-provider.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';

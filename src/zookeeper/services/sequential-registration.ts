@@ -22,8 +22,7 @@ export class SequentialRegistration extends RegisteredZnode {
     if (own === undefined || znode === undefined) {
       this.own = undefined;
       await this.#make(wanted, call);
-      const isRestored = own?.owner === call.sessionId;
-      if (isRestored)
+      if (own?.owner === call.sessionId)
         this.context.emit({
           type: 'restored',
           path: own.path,
@@ -56,7 +55,7 @@ export class SequentialRegistration extends RegisteredZnode {
     return znode;
   }
 
-  async #make({ data, mode }: WantedZnode, call: ReconcileCall): Promise<void> {
+  async #make({ data, mode }: WantedZnode, call: ReconcileCall) {
     const { sessionId } = call;
     this.checkWrite();
     try {

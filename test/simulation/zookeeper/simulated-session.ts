@@ -6,8 +6,7 @@ import type {
 import { failureOf, SESSION_MOVED } from '../../../src/zookeeper/client/connection/messages.js';
 import type { NameResolver } from '../../../src/zookeeper/client/connection/name-resolver.js';
 import { ServerSearch } from '../../../src/zookeeper/client/connection/server-search.js';
-import { SessionActivity } from '../../../src/zookeeper/client/connection/session-activity.js';
-import { fallsSilent } from '../../../src/zookeeper/client/connection/silence.js';
+import { fallsSilent, SessionActivity } from '../../../src/zookeeper/client/connection/session-activity.js';
 import {
   type CreatedZnode,
   type CreateMode,

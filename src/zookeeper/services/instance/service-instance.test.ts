@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { claimIn } from './lease-claim.js';
+import { claimIn } from './service-instance.js';
 
 it.each([
   ['its own fields', { nodeId: 1, version: 7 }, { nodeId: 1, version: 7 }],
