@@ -4,8 +4,9 @@ import { ChildrenView } from '../../zookeeper/client/children-view.js';
 import type { SessionState } from '../../zookeeper/client/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { NodeWatcher } from '../../zookeeper/discovery/node-watcher.js';
+import { claimIn } from '../../zookeeper/services/instance/lease-claim.js';
 import { instanceState, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
-import { claimIn, type ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
+import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
 import { ServiceCache } from '../../zookeeper/services/service-cache.js';
 import { type Endpoint, type Facts, factsOf, type Holder, isHost, UNKNOWN } from './zone.js';
 

@@ -2,8 +2,8 @@ import type { ServiceEntry } from '../../node/wire/entries-wire.js';
 import type { Znode } from '../../zookeeper/client/zookeeper.js';
 import { dubboText, isDubboFolder } from '../../zookeeper/services/instance/dubbo-instance.js';
 import { decodeInstance } from '../../zookeeper/services/instance/instance-codec.js';
+import { claimIn } from '../../zookeeper/services/instance/lease-claim.js';
 import { instanceState, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
-import { claimIn } from '../../zookeeper/services/instance/service-instance.js';
 import { shortened } from '../../zookeeper/services/shortened.js';
 import { excerpt, MAX_TEXT } from '../http/console/excerpt.js';
 

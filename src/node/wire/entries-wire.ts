@@ -1,6 +1,6 @@
 // What `/api/services` and `/api/configurations` send to their pages.
 import type { NodeRevisions } from '../../zookeeper/configuration/fleet-report.js';
-import type { LeaseClaim } from '../../zookeeper/services/instance/service-instance.js';
+import type { LeaseClaim } from '../../zookeeper/services/instance/lease-claim.js';
 
 /** The first event, `hello`. */
 export interface EntriesHello {

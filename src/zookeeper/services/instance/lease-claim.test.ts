@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { claimIn } from './service-instance.js';
+import { claimIn } from './lease-claim.js';
 
 it.each([
   ['its own fields', { nodeId: 1, version: 7 }, { nodeId: 1, version: 7 }],
