@@ -3,8 +3,7 @@ import { explain } from '../../core/base/errors.js';
 import { retrying } from '../../core/base/retry.js';
 import { WakeUp } from '../../core/base/wake-up.js';
 import type { Lease } from '../../core/lease/model/lease.js';
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import { ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
+import { type ZooKeeper, ZooKeeperError } from '../../zookeeper/client/zookeeper.js';
 import {
   type Configuration,
   type ConfigurationEvent,

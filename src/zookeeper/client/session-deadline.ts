@@ -76,7 +76,7 @@ export class SessionDeadline {
     return this.timeoutMs * BEAT_SHARE;
   }
 
-  get #end(): number {
+  get #end() {
     return Math.min(
       this.sentAt + this.timeoutMs * MAX_SHARE,
       this.#heardAt + this.timeoutMs * (1 - RESERVE_SHARE),

@@ -17,9 +17,15 @@ import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { WakeUp } from '../../core/base/wake-up.js';
-import type { EventOptions, TimeOptions } from '../client/zookeeper.js';
-import { CALL_TIMEOUT_MS, type Watch, type ZooKeeper } from '../client/zookeeper.js';
-import { closedError, ZooKeeperError } from '../client/zookeeper-error.js';
+import {
+  CALL_TIMEOUT_MS,
+  closedError,
+  type EventOptions,
+  type TimeOptions,
+  type Watch,
+  type ZooKeeper,
+  ZooKeeperError,
+} from '../client/zookeeper.js';
 import { SeenReporter } from './fleet.js';
 import type { Revisions } from './fleet-report.js';
 import { type ConfigName, contextsOf, contextsOfNode, historyPath, rootOf } from './layout.js';

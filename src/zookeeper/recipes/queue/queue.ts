@@ -1,8 +1,7 @@
 import { anySignal } from '../../../core/base/abort.js';
 import { checkArguments, checked, DATA, listOf, oneOf } from '../../../core/base/arguments.js';
 import { ConfigError } from '../../../core/base/errors.js';
-import { LARGEST_DATA, type ZooKeeper } from '../../client/zookeeper.js';
-import { isFault, isUnknown } from '../../client/zookeeper-error.js';
+import { isFault, isUnknown, LARGEST_DATA, type ZooKeeper } from '../../client/zookeeper.js';
 import { outcomeUnknown, type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from '../recipe.js';
 import { inTime, untilChange, type Wait, withCallTimeout, writeOnce } from '../waiting.js';
 import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
