@@ -34,10 +34,7 @@ export interface ConfiguredRun {
 type Surroundings = Pick<Io, 'clock' | 'random'> & { readonly signal: AbortSignal };
 
 /** A configuration as a command has it. */
-interface Version {
-  readonly variables: Variables;
-  readonly revisions: Readonly<Record<string, number>>;
-}
+type Version = ReturnType<typeof versionOf>;
 
 /** The pauses after failures to take the turn. */
 const TURN_RETRY = { first: 5_000, max: 5_000 };
@@ -240,7 +237,7 @@ export class CommandConfig {
 }
 
 /** @throws {ConfigError} where it makes no variables */
-function versionOf({ values, revisions }: Configuration): Version {
+function versionOf({ values, revisions }: Configuration) {
   return { variables: configVariables(values), revisions };
 }
 

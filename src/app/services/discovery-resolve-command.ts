@@ -1,7 +1,7 @@
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
 import { DiscoveryResolver } from '../../zookeeper/discovery/discovery-resolver.js';
-import { endpointPath } from '../../zookeeper/discovery/tree-paths.js';
+import { endpointPath } from '../../zookeeper/discovery/layout.js';
 import type { OnUnreadable } from '../../zookeeper/services/instance/instance-codec.js';
 import { checkServiceName } from '../../zookeeper/services/instance/new-instance.js';
 import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';

@@ -86,7 +86,7 @@ export async function readFleet(
       });
       const nodes = seen.flat().sort((a, b) => a.nodeId - b.nodeId);
       const read = [...new Set([...nodes.flatMap(({ own }) => own), ...contexts])];
-      const revisions = new Map(
+      const revisions = Object.fromEntries(
         await concurrentCalls(
           read,
           async (each) => [each, revisionIn(await readHead(zookeeper, root, each, call))] as const,
@@ -94,10 +94,10 @@ export async function readFleet(
       );
       return {
         context,
-        revisions: Object.fromEntries(revisions),
+        revisions,
         nodes: nodes.map(({ own, ...node }) => ({
           ...node,
-          behind: own.filter((each) => (node.revisions[each] ?? 0) < (revisions.get(each) ?? 0)),
+          behind: own.filter((each) => (node.revisions[each] ?? 0) < (revisions[each] ?? 0)),
         })),
       };
     }),

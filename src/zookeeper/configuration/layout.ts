@@ -66,9 +66,7 @@ export function contextsOfNode(
 }
 
 /** Node ids from one to another, both included, and the one way to write it. */
-function rangeOf(
-  given: string,
-): { readonly from: number; readonly to: number; readonly text: string } | undefined {
+function rangeOf(given: string) {
   const [, first = '', last = first] =
     /^(\d{1,7})(?:-(\d{1,7}))?$/.exec(typeof given === 'string' ? given : '') ?? [];
   const [from, to] = [Number(first), Number(last)];

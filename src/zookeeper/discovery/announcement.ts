@@ -15,7 +15,7 @@ import {
 import type { ServiceInstance } from '../services/instance/service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { Kind, shortened, wrongValue } from '../services/shortened.js';
-import { entryPath, type TreeEntry } from './tree-paths.js';
+import { entryPath, type TreeEntry } from './layout.js';
 
 /**
  * How the payload of an instance is written: as a map, or as Spring Cloud Zookeeper writes and reads its own.

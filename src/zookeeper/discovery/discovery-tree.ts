@@ -11,8 +11,7 @@ import { catchUp, writeEphemeral } from '../client/retry.js';
 import type { EventOptions, Znode, ZooKeeperContext } from '../client/zookeeper.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { checkLease } from '../services/registered-znode.js';
-import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
-import { entryPath, type TreeEntry } from './tree-paths.js';
+import { type Assignment, decodeAssignment, encodeAssignment, entryPath, type TreeEntry } from './layout.js';
 
 /** Events of announcements, for logs. */
 export type TreeEvent =

@@ -4,8 +4,7 @@ import type { Followed, ViewContext } from '../client/children-view.js';
 import { FollowedZnodes } from '../client/followed-znodes.js';
 import type { Znode } from '../client/zookeeper.js';
 import { type OnUnreadable, UnreadableReports } from '../services/instance/instance-codec.js';
-import { type Assignment, decodeAssignment } from './assignment.js';
-import { NODES_PATH, parseHexPair } from './tree-paths.js';
+import { type Assignment, decodeAssignment, NODES_PATH, parseHexPair } from './layout.js';
 
 /** Options of {@link NodeWatcher}. */
 export interface NodeWatcherOptions extends ViewContext {

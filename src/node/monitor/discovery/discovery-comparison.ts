@@ -5,8 +5,7 @@ import type { ClusterStatus, NodeStatus } from '../../../core/lease/operate/insp
 import { concurrentCalls } from '../../../zookeeper/client/call-limits.js';
 import type { ZnodeReader, ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
-import { decodeAssignment } from '../../../zookeeper/discovery/assignment.js';
-import { DISCOVERY_PATH, entryPath } from '../../../zookeeper/discovery/tree-paths.js';
+import { DISCOVERY_PATH, decodeAssignment, entryPath } from '../../../zookeeper/discovery/layout.js';
 import type { DiscoveryStatusReport, NodeDiscovery } from '../../wire/status-report.js';
 import type { TreeParts, TreeReport } from '../../wire/tree-report.js';
 import { discoveryReport } from './discovery-report.js';

@@ -1,7 +1,6 @@
 import type { ZooKeeper } from '../../client/zookeeper.js';
 import { isFault } from '../../client/zookeeper-error.js';
-import { encodeAssignment, fieldsOf } from '../assignment.js';
-import { entryPath } from '../tree-paths.js';
+import { encodeAssignment, entryPath, fieldsOf } from '../layout.js';
 import { versionOf } from './id-znodes.js';
 
 /** The result of a forced release. Only the first writes anything. */

@@ -8,7 +8,7 @@ import {
 import type { BoundSession } from '../../client/bound-session.js';
 import type { CallOptions } from '../../client/zookeeper.js';
 import { ZooKeeperError } from '../../client/zookeeper-error.js';
-import { groupPath, NODES_PATH, parseHexPair } from '../tree-paths.js';
+import { groupPath, NODES_PATH, parseHexPair } from '../layout.js';
 import type { IdTenure } from './id-znodes.js';
 
 /** The cluster node ids of a group: few enough that no znode has thousands of children. */

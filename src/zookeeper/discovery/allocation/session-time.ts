@@ -11,7 +11,7 @@ import { parentOf } from '../../client/znode-path.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../client/zookeeper.js';
 import { isFault, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../../client/zookeeper-error.js';
 import { watchIdWidth } from '../id-width.js';
-import { hexPair, NODES_PATH, stampGroupPath } from '../tree-paths.js';
+import { hexPair, NODES_PATH, stampGroupPath } from '../layout.js';
 import { numbersBelow } from './id-groups.js';
 import { decodeRecord, type IdTenure, isMs, lastIdTimestampIn, writeOf } from './id-znodes.js';
 import { readWidest } from './width-barrier.js';

@@ -4,8 +4,7 @@ import type { BoundSession } from '../../client/bound-session.js';
 import { concurrentCalls } from '../../client/call-limits.js';
 import type { CallOptions, Znode, ZooKeeper } from '../../client/zookeeper.js';
 import { isFault } from '../../client/zookeeper-error.js';
-import { fieldsOf } from '../assignment.js';
-import { groupPath, hexPair, parseHexPair, STAMPS_PATH, stampGroupPath } from '../tree-paths.js';
+import { fieldsOf, groupPath, hexPair, parseHexPair, STAMPS_PATH, stampGroupPath } from '../layout.js';
 import { GROUP_SIZE } from './id-groups.js';
 import { isMs, lastIdTimestampIn } from './id-znodes.js';
 
