@@ -173,7 +173,7 @@ export class CommandConfig {
   }
 
   /** Resolves to whether the command is to learn of a change, once it is this node's time. */
-  async #isDue(ended: AbortSignal): Promise<boolean> {
+  async #isDue(ended: AbortSignal) {
     const { onChange } = this.settings;
     const { log, lease } = this.node;
     const facts = { variables: this.#differing(), revisions: this.#wanted.revisions };
@@ -198,7 +198,7 @@ export class CommandConfig {
   }
 
   /** Waits for this node's time, or for its turn. */
-  async #waitForTime(ended: AbortSignal): Promise<void> {
+  async #waitForTime(ended: AbortSignal) {
     const { oneByOne, spreadMs, name } = this.settings;
     const { lease, log, zookeeper } = this.node;
     const { clock, random } = this.surroundings;
@@ -216,20 +216,20 @@ export class CommandConfig {
     while (!this.#turn?.isValid()) this.#turn = await untilHeld((call) => turns.acquire(call));
   }
 
-  async #endTurn(): Promise<void> {
+  async #endTurn() {
     const turn = this.#turn;
     this.#turn = undefined;
     await turn?.release().catch(() => undefined);
   }
 
   /** The names of the variables that the command has otherwise than it should. */
-  #differing(): readonly string[] {
+  #differing() {
     const [now, then] = [this.#wanted.variables, this.#running.variables];
     return [...new Set([...now.keys(), ...then.keys()])].filter((name) => now.get(name) !== then.get(name));
   }
 
   /** The command has what it should. */
-  #adopt(): void {
+  #adopt() {
     if (this.#running === this.#wanted) return;
     this.#running = this.#wanted;
     this.seen.report(this.#running.revisions);
@@ -241,7 +241,7 @@ function versionOf({ values, revisions }: Configuration) {
   return { variables: configVariables(values), revisions };
 }
 
-function logEvent(event: ConfigurationEvent, log: Logger): void {
+function logEvent(event: ConfigurationEvent, log: Logger) {
   if (event.type === 'read-again') log.info('the configuration can be read again');
   else if (event.type === 'read-failed')
     log.warn(`the configuration could not be read, and stays as it is: ${event.problem}`);

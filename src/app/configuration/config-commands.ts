@@ -229,7 +229,7 @@ function published(
   });
 }
 
-async function textOf({ io }: ConfigCall, file: string, signal: AbortSignal): Promise<string> {
+async function textOf({ io }: ConfigCall, file: string, signal: AbortSignal) {
   try {
     const data = await (file === '-' ? orAborted(io.stdin(), signal) : readFile(file));
     return new TextDecoder('utf-8', { fatal: true }).decode(data);

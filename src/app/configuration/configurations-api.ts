@@ -117,7 +117,7 @@ class ConfigurationTree {
     };
   }
 
-  async #scan(signal: AbortSignal): Promise<void> {
+  async #scan(signal: AbortSignal) {
     const { zookeeper } = this.place;
     try {
       await zookeeper.whenConnected({ timeoutMs: CONNECT_MS, signal });

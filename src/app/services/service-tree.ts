@@ -69,7 +69,7 @@ export class ServiceTree {
     };
   }
 
-  #open(): void {
+  #open() {
     const { zookeeper, clock, basePath } = this.options;
     const notify = () => this.#listeners.notify();
     const nodes = new NodeWatcher({ zookeeper, clock });
@@ -125,7 +125,7 @@ export class ServiceTree {
     return { service, id };
   }
 
-  #updateNodes({ nodes }: NodeWatcher): void {
+  #updateNodes({ nodes }: NodeWatcher) {
     this.#hasNewNodes = undefined;
     this.#nodes.clear();
     for (const { nodeId, version, taskId } of nodes.values()) {

@@ -103,7 +103,7 @@ export function checkSize(operations: readonly MultiOperation[]): void {
 }
 
 /** The values of all znodes after the edit, by their paths. */
-function edited(tree: ContextTree, edit: Edit): ReadonlyMap<string, string> {
+function edited(tree: ContextTree, edit: Edit) {
   const after = new Map([...tree].map(([path, { value }]) => [path, value]));
   const known = new Map<string, readonly string[]>();
   for (const path of tree.keys())
@@ -130,7 +130,7 @@ function edited(tree: ContextTree, edit: Edit): ReadonlyMap<string, string> {
 }
 
 /** Whether all keys read back as they are meant to be, and ZooKeeper can list them. */
-function checkProperties(tree: ContextTree, after: ReadonlyMap<string, string>, edit: Edit): void {
+function checkProperties(tree: ContextTree, after: ReadonlyMap<string, string>, edit: Edit) {
   const found = propertiesOf(new Map([...after].map(([path, value]) => [path, { value }])));
   for (const [key, value] of new Map<string, string | null>([...propertiesOf(tree), ...edit])) {
     if ((found.get(key) ?? null) === value) continue;

@@ -104,7 +104,7 @@ export async function readFleet(
   );
 }
 
-function decodeSeen(data: Buffer | undefined): Pick<NodeRevisions, 'revisions' | 'at'> | undefined {
+function decodeSeen(data: Buffer | undefined) {
   const { revisions, at } = ((data && objectIn(data)) ?? {}) as Partial<NodeRevisions>;
   const isReport = typeof revisions === 'object' && revisions !== null && typeof at === 'string';
   return isReport ? { revisions, at } : undefined;

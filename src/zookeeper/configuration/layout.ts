@@ -117,7 +117,7 @@ export function checkProperty(key: string, value: string | null): void {
     throw new ConfigError(key, '…', 'a text of whole characters (a half of a surrogate pair is none)');
 }
 
-function checkName(label: string, name: string): void {
+function checkName(label: string, name: string) {
   checkZnodeName(name, label);
   if (name.startsWith('.') || name.includes(',') || name.includes(OVERRIDE))
     throw new ConfigError(label, name, `a name without ",", "${OVERRIDE}" and a "." at its beginning`);

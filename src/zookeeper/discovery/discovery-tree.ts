@@ -202,13 +202,13 @@ export class DiscoveryTree {
     return this.#gone([...this.#entries.keys()], timeoutMs);
   }
 
-  #unregister(entry: AnnouncedZnode | undefined): void {
+  #unregister(entry: AnnouncedZnode | undefined) {
     if (entry === undefined) return;
     entry.data = undefined;
     this.#loop.reconcile(entry);
   }
 
-  async #gone(paths: readonly string[], timeoutMs: number): Promise<boolean> {
+  async #gone(paths: readonly string[], timeoutMs: number) {
     const isDecided = (path: string) => {
       const entry = this.#entries.get(path);
       return entry === undefined || entry.data !== undefined;

@@ -117,7 +117,7 @@ async function untilKnown(
 }
 
 /** The live nodes other than this one that have not published that they know of it. */
-function ignorantOf({ nodes }: ClusterStatus, { id, version }: ReadinessOptions['lease']): number[] {
+function ignorantOf({ nodes }: ClusterStatus, { id, version }: ReadinessOptions['lease']) {
   return nodes
     .filter((node) => node.state === 'held' && node.id !== id && (node.knownNodes[id] ?? 0) < version)
     .map((node) => node.id);

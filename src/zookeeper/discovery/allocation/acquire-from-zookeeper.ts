@@ -4,7 +4,7 @@ import type { Retry } from '../../../core/base/retry.js';
 import { WakeUp } from '../../../core/base/wake-up.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../../core/id/cluster-node-id.js';
 import { detached, type Lease, type LeaseListener } from '../../../core/lease/model/lease.js';
-import { harmless, type LeaseTracer, type NoteAttributes } from '../../../core/lease/model/lease-tracer.js';
+import { harmless, type LeaseTracer } from '../../../core/lease/model/lease-tracer.js';
 import { whileStoreIsAway } from '../../../core/lease/session/store-retry.js';
 import { BoundSession } from '../../client/bound-session.js';
 import { SessionDeadline } from '../../client/session-deadline.js';
@@ -64,46 +64,38 @@ const FIRST_CONTACT_MS = 8_000;
 export async function acquireFromZooKeeper(options: AcquireFromZooKeeperOptions): Promise<Lease> {
   checkTaskId(options.taskId);
   const tracer = harmless(options.tracer);
-  return tracer.span('nodelease.acquire', { 'nodelease.task_id': options.taskId }, (note) =>
-    acquire(options, tracer, note),
-  );
-}
-
-async function acquire(
-  options: AcquireFromZooKeeperOptions,
-  tracer: LeaseTracer,
-  note: NoteAttributes,
-): Promise<Lease> {
-  const { zookeeper, clock, random, signal, maxGroups = MAX_GROUPS } = options;
-  const begun = clock.monotonic();
-  const emit = detached(options.onEvent);
-  try {
-    const { tenure, claim } = await allocate(options, emit);
-    const holding = { zookeeper, clock, random, emit, tracer };
-    if (signal?.aborted) {
-      await new SessionLease(tenure, holding).release();
-      throw signal.reason;
+  return tracer.span('nodelease.acquire', { 'nodelease.task_id': options.taskId }, async (note) => {
+    const { zookeeper, clock, random, signal, maxGroups = MAX_GROUPS } = options;
+    const begun = clock.monotonic();
+    const emit = detached(options.onEvent);
+    try {
+      const { tenure, claim } = await allocate(options, emit);
+      const holding = { zookeeper, clock, random, emit, tracer };
+      if (signal?.aborted) {
+        await new SessionLease(tenure, holding).release();
+        throw signal.reason;
+      }
+      const { nodeId: id, version, deadline } = tenure;
+      const { requests } = tenure.session;
+      note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.requests': requests });
+      emit({
+        type: 'acquired',
+        id,
+        version,
+        from: 'vacant',
+        tookMs: clock.monotonic() - begun,
+        requests,
+        deadline: deadline.until,
+      });
+      const lease = new SessionLease(tenure, holding);
+      await lease.announce(claim);
+      lease.addChore((ending) => keepGroups(tenure, maxGroups, { clock, random, ending }));
+      return lease;
+    } catch (error) {
+      if (error instanceof ZooKeeperError && signal?.aborted) throw signal.reason;
+      throw error;
     }
-    const { nodeId: id, version, deadline } = tenure;
-    const { requests } = tenure.session;
-    note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.requests': requests });
-    emit({
-      type: 'acquired',
-      id,
-      version,
-      from: 'vacant',
-      tookMs: clock.monotonic() - begun,
-      requests,
-      deadline: deadline.until,
-    });
-    const lease = new SessionLease(tenure, holding);
-    await lease.announce(claim);
-    lease.addChore((ending) => keepGroups(tenure, maxGroups, { clock, random, ending }));
-    return lease;
-  } catch (error) {
-    if (error instanceof ZooKeeperError && signal?.aborted) throw signal.reason;
-    throw error;
-  }
+  });
 }
 
 /** In as many sessions as it takes. */
@@ -267,7 +259,7 @@ class IdAllocator {
    *
    * @param why a free id may not be claimed; undefined where none is free
    */
-  async #waitForChange(groups: ReadonlySet<number>, why?: string): Promise<void> {
+  async #waitForChange(groups: ReadonlySet<number>, why?: string) {
     const { until, emit } = this;
     const { zookeeper, clock, random, signal, maxGroups = MAX_GROUPS } = this.options;
     const now = clock.monotonic();

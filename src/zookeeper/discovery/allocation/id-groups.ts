@@ -54,7 +54,7 @@ export async function findFreeIds(
  *
  * @throws {ZooKeeperError} `not-empty` where another task has just claimed an id in the group that was to go
  */
-async function tendGroups(session: BoundSession, maxGroups: number, call?: CallOptions): Promise<void> {
+async function tendGroups(session: BoundSession, maxGroups: number, call?: CallOptions) {
   let last = Math.max(0, ...(await numbersBelow(session, NODES_PATH, call)));
   let taken = (await numbersBelow(session, groupPath(last), call)).length;
   if (taken >= GROW_AT && last + 1 < maxGroups) return session.ensurePath(groupPath(last + 1), call);

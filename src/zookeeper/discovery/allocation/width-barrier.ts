@@ -119,7 +119,7 @@ export class WidthBarrier {
    * Makes sure that {@link readWidest} answers with at least this number of bits from now on. Fails where
    * another task does so at the same time.
    */
-  async #raiseWidest(idWidth: number, call: CallOptions): Promise<void> {
+  async #raiseWidest(idWidth: number, call: CallOptions) {
     const data = JSON.stringify({ idWidth });
     const record = await this.session.read(STAMPS_PATH, call);
     if (record === undefined) await this.session.createWithParents(STAMPS_PATH, data, 'shared', call);
@@ -139,11 +139,11 @@ export class WidthBarrier {
       const names = (await this.session.children(pathOf(below), call)) ?? [];
       const ids = names.filter((name) => parseHexPair(name) !== undefined).sort();
       const paths = ids.map((name) => `${pathOf(below)}/${name}`);
-      const znodes = await concurrentCalls(paths, async (path) => ({
-        path,
-        znode: await this.session.read(path, call),
-      }));
-      yield znodes.flatMap(({ path, znode }) => (znode === undefined ? [] : [{ path, znode }]));
+      const found = await concurrentCalls(paths, async (path) => {
+        const znode = await this.session.read(path, call);
+        return znode === undefined ? [] : [{ path, znode }];
+      });
+      yield found.flat();
     }
   }
 }
