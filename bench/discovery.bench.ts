@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../src/core/base/system.js';
 import { clusterNodeIdOf } from '../src/core/id/cluster-node-id.js';
 import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/client/zookeeper-client.js';
+import { groupPath, NODES_PATH } from '../src/zookeeper/discovery/layout.js';
 import { NodeWatcher } from '../src/zookeeper/discovery/node-watcher.js';
-import { groupPath, NODES_PATH } from '../src/zookeeper/discovery/tree-paths.js';
 import { uniqueChroot } from '../test/support/zookeeper.js';
 import {
   type Compared,

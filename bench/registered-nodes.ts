@@ -1,7 +1,6 @@
 import { clusterNodeIdOf, groupOf } from '../src/core/id/cluster-node-id.js';
 import type { ZooKeeper } from '../src/zookeeper/client/zookeeper.js';
-import { encodeAssignment } from '../src/zookeeper/discovery/assignment.js';
-import { entryPath, groupPath } from '../src/zookeeper/discovery/tree-paths.js';
+import { encodeAssignment, entryPath, groupPath } from '../src/zookeeper/discovery/layout.js';
 
 const AT_ONCE = 200;
 

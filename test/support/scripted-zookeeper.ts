@@ -13,7 +13,7 @@ import {
   type ZooKeeperFault,
 } from '../../src/zookeeper/client/zookeeper.js';
 import { keepGroups } from '../../src/zookeeper/discovery/allocation/id-groups.js';
-import { groupPath, hexPair } from '../../src/zookeeper/discovery/tree-paths.js';
+import { groupPath, hexPair } from '../../src/zookeeper/discovery/layout.js';
 import { seededRandom, type VirtualClock } from './virtual-clock.js';
 
 /** The time-out of its sessions, in milliseconds. */

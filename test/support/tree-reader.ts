@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock, systemRandom } from '../../src/core/base/system.js';
 import type { ZooKeeper } from '../../src/zookeeper/client/zookeeper.js';
 import { openZooKeeper } from '../../src/zookeeper/client/zookeeper-client.js';
-import { type Assignment, decodeAssignment } from '../../src/zookeeper/discovery/assignment.js';
+import { type Assignment, decodeAssignment } from '../../src/zookeeper/discovery/layout.js';
 
 /** Reads a discovery tree from outside, with a session of its own. */
 export class TreeReader {

@@ -33,10 +33,7 @@ export interface ConfiguredRun {
 type Surroundings = Pick<Io, 'clock' | 'random'> & { readonly signal: AbortSignal };
 
 /** A configuration as a command has it. */
-interface Version {
-  readonly variables: Variables;
-  readonly revisions: Readonly<Record<string, number>>;
-}
+type Version = ReturnType<typeof versionOf>;
 
 /** The pauses after failures to take the turn. */
 const TURN_RETRY = { first: 5_000, max: 5_000 };
@@ -175,7 +172,7 @@ export class CommandConfig {
   }
 
   /** Resolves to whether the command is to learn of a change, once it is this node's time. */
-  async #isDue(ended: AbortSignal): Promise<boolean> {
+  async #isDue(ended: AbortSignal) {
     const { onChange } = this.settings;
     const { log, lease } = this.node;
     const facts = { variables: this.#differing(), revisions: this.#wanted.revisions };
@@ -200,7 +197,7 @@ export class CommandConfig {
   }
 
   /** Waits for this node's time, or for its turn. */
-  async #waitForTime(ended: AbortSignal): Promise<void> {
+  async #waitForTime(ended: AbortSignal) {
     const { oneByOne, spreadMs, name } = this.settings;
     const { lease, log, zookeeper } = this.node;
     const { clock, random } = this.surroundings;
@@ -218,20 +215,20 @@ export class CommandConfig {
     while (!this.#turn?.isValid()) this.#turn = await untilHeld((call) => turns.acquire(call));
   }
 
-  async #endTurn(): Promise<void> {
+  async #endTurn() {
     const turn = this.#turn;
     this.#turn = undefined;
     await turn?.release().catch(() => undefined);
   }
 
   /** The names of the variables that the command has otherwise than it should. */
-  #differing(): readonly string[] {
+  #differing() {
     const [now, then] = [this.#wanted.variables, this.#running.variables];
     return [...new Set([...now.keys(), ...then.keys()])].filter((name) => now.get(name) !== then.get(name));
   }
 
   /** The command has what it should. */
-  #adopt(): void {
+  #adopt() {
     if (this.#running === this.#wanted) return;
     this.#running = this.#wanted;
     this.seen.report(this.#running.revisions);
@@ -239,11 +236,11 @@ export class CommandConfig {
 }
 
 /** @throws {ConfigError} where it makes no variables */
-function versionOf({ values, revisions }: Configuration): Version {
+function versionOf({ values, revisions }: Configuration) {
   return { variables: configVariables(values), revisions };
 }
 
-function logEvent(event: ConfigurationEvent, log: Logger): void {
+function logEvent(event: ConfigurationEvent, log: Logger) {
   if (event.type === 'read-again') log.info('the configuration can be read again');
   else if (event.type === 'read-failed')
     log.warn(`the configuration could not be read, and stays as it is: ${event.problem}`);

@@ -9,14 +9,20 @@ import {
 } from '../../zookeeper/configuration/configuration.js';
 import { readFleet } from '../../zookeeper/configuration/fleet.js';
 import type { KeyChange, Revision } from '../../zookeeper/configuration/history.js';
-import type { ContextState, PublishOptions, WantedChange } from '../../zookeeper/configuration/publisher.js';
-import { readContexts, repeated } from '../../zookeeper/configuration/read-contexts.js';
+import { type ConfigName, contextsOf, overridesOf, rootOf } from '../../zookeeper/configuration/layout.js';
+import {
+  type ConfigPublisher,
+  type ContextState,
+  configPublisher,
+  type PublishOptions,
+  type WantedChange,
+} from '../../zookeeper/configuration/publisher.js';
+import { type ConfigPlace, readContexts, repeated } from '../../zookeeper/configuration/read-contexts.js';
 import { answer, complain, sayJson, sayValue, withRows } from '../kit/answer.js';
-import { interruption, watching } from '../kit/call.js';
+import { interruption, onConnecting, watching, type ZooKeeperCall } from '../kit/call.js';
 import { showChanges } from '../kit/changes.js';
 import { ExitCode, UsageError } from '../kit/exit-codes.js';
 import { pluralize, someOf } from '../kit/terminal/text.js';
-import { type ConfigCall, type ConfigWork, onConfig } from './config-call.js';
 import { fileFormat } from './file-formats.js';
 
 const valuesOf = ({ place, contexts, nodeId, signal }: ConfigWork) =>
@@ -223,7 +229,7 @@ function published(
   });
 }
 
-async function textOf({ io }: ConfigCall, file: string, signal: AbortSignal): Promise<string> {
+async function textOf({ io }: ConfigCall, file: string, signal: AbortSignal) {
   try {
     const data = await (file === '-' ? orAborted(io.stdin(), signal) : readFile(file));
     return new TextDecoder('utf-8', { fatal: true }).decode(data);
@@ -247,3 +253,61 @@ const revisionsText = (revisions: Readonly<Record<string, number>>) =>
   Object.entries(revisions)
     .map(([context, revision]) => `${context} at revision ${revision}`)
     .join(', ');
+
+/** The options of the commands of the group `config`, as they are on the command line. */
+interface ConfigOptions {
+  readonly app?: string;
+  readonly profile?: string;
+  readonly root?: string;
+  readonly node?: number;
+  readonly nodes?: string;
+  readonly own?: boolean;
+  readonly message?: string;
+  readonly expect?: number;
+  readonly author?: string;
+  readonly format?: string;
+  readonly replace?: boolean;
+}
+
+type ConfigCall = ZooKeeperCall<ConfigOptions>;
+
+/** What a command works on. */
+interface ConfigWork {
+  readonly name: ConfigName;
+  readonly place: ConfigPlace;
+  /** All contexts, the most specific first; one with `--own`, and that of the overrides with `--nodes`. */
+  readonly contexts: readonly string[];
+  /** The node whose overrides count. */
+  readonly nodeId: number | undefined;
+  readonly publisher: ConfigPublisher;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Opens ZooKeeper for a command, and checks its options before that.
+ * @throws {ConfigError} or {UsageError}
+ */
+async function onConfig(call: ConfigCall, act: (work: ConfigWork) => Promise<number>): Promise<number> {
+  const { io } = call;
+  const {
+    app,
+    profile,
+    root,
+    node: nodeId,
+    nodes,
+    own,
+    author = `${io.env.USER || io.env.LOGNAME || 'unknown'}@${io.hostname}`,
+  } = call.options;
+  if (app === undefined)
+    throw new UsageError('expected --app NAME, the application whose configuration is meant');
+  const name = { app, profile, root };
+  const all = contextsOf(name);
+  const contexts = nodes !== undefined ? [overridesOf(all[0], nodes, '--nodes')] : own ? [all[0]] : all;
+  const { clock, random } = io;
+  const place = { clock, random, root: rootOf(name) };
+  return onConnecting(call, async (zookeeper, signal) => {
+    const publisher = configPublisher(zookeeper, { ...name, nodes, author, clock, random });
+    await zookeeper.whenConnected({ signal });
+    return act({ name, place: { ...place, zookeeper }, contexts, nodeId, publisher, signal });
+  });
+}

@@ -103,12 +103,11 @@ function readCommandConfig(
 }
 
 /** Which configuration, as `--config` has it. */
-function parseConfigName(given: string, label: string): { readonly app: string; readonly profile?: string } {
+function parseConfigName(given: string, label: string) {
   const [app = '', profile, more] = splitList(given, label);
   if (more !== undefined || app === '' || profile === '')
     throw new ConfigError(label, given, 'APP or APP,PROFILE');
   checkZnodeName(app, label);
-  if (profile === undefined) return { app };
-  checkZnodeName(profile, label);
+  if (profile !== undefined) checkZnodeName(profile, label);
   return { app, profile };
 }

@@ -30,7 +30,7 @@ export function fileFormat(name: string | undefined, file = ''): FileFormat {
 }
 
 /** As java.util.Properties loads it: of a key that is there twice the last value counts. */
-function parseProperties(text: string, label: string): ReadonlyMap<string, string> {
+function parseProperties(text: string, label: string) {
   try {
     const lines = new Properties(text).getProperties();
     // A backslash alone on its line is none.
@@ -43,7 +43,7 @@ function parseProperties(text: string, label: string): ReadonlyMap<string, strin
 }
 
 /** All ASCII, so that Java reads it in either encoding. */
-function formatProperties(properties: ReadonlyMap<string, string>): string {
+function formatProperties(properties: ReadonlyMap<string, string>) {
   return [...properties]
     .map(([key, value]) => `${escapeKey(key, true)}=${escapeValue(value, true)}\n`)
     .join('');
@@ -52,7 +52,7 @@ function formatProperties(properties: ReadonlyMap<string, string>): string {
 /**
  * Objects within objects are keys with a ".", and items of arrays have their index in brackets, as in Spring.
  */
-function parseJson(text: string, label: string): ReadonlyMap<string, string> {
+function parseJson(text: string, label: string) {
   const properties = new Map<string, string>();
   const visit = (key: string, value: unknown): void => {
     if (typeof value === 'object' && value !== null) {
@@ -79,7 +79,7 @@ const ENV_LINE =
   /^[ \t]*(?:(?:export[ \t]+)?([\w.-]+)[ \t]*=[ \t]*(?:'([^']*)'|"((?:\\[\s\S]|[^"\\])*)"|([^\n]*?)))?[ \t]*(?:(?:^|[ \t])#[^\n]*)?$/gm;
 
 /** The variable DB_URL is the key db.url, as in Spring's relaxed binding. */
-function parseEnv(text: string, label: string): ReadonlyMap<string, string> {
+function parseEnv(text: string, label: string) {
   const lines = text.replace(/\r\n/g, '\n');
   const [strange] = lines.replace(ENV_LINE, '').trim().split('\n');
   if (strange) throw new ConfigError(label, strange, 'lines of the form NAME=value');
@@ -92,7 +92,7 @@ function parseEnv(text: string, label: string): ReadonlyMap<string, string> {
 }
 
 /** For shells, and for programs that read such files as they do. */
-function formatEnv(properties: ReadonlyMap<string, string>): string {
+function formatEnv(properties: ReadonlyMap<string, string>) {
   const quoted = (value: string) => {
     if (/^[\w.,:/@%+-]*$/.test(value)) return value;
     return value.includes("'") ? `"${value.replace(/[\\"$`]/g, '\\$&')}"` : `'${value}'`;

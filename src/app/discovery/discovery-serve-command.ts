@@ -74,21 +74,13 @@ const ACCESS: Readonly<Record<DiscoveryServer['writes'], string>> = {
 /**
  * A listener that logs one line an event. `zookeeperLog` logs a lost connection, so that not every request does.
  */
-export function discoveryServeLog(
-  log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>,
-): (event: DiscoveryServerEvent) => void {
-  return (event) => {
-    switch (event.type) {
-      case 'request-failed': {
-        const { error } = problemOf(event.error);
-        const level = error === 'internal' ? 'error' : error === 'unavailable' ? 'debug' : 'warn';
-        return log[level](
-          { ...(level === 'error' && { err: event.error }) },
-          `${event.request}: ${explain(event.error)}`,
-        );
-      }
-      case 'unreadable':
-        return log.warn({ path: event.path }, `${event.path} ${event.problem}: ignored`);
-    }
+export function discoveryServeLog(log: Pick<Logger, 'debug' | 'warn' | 'error'>) {
+  return (event: DiscoveryServerEvent) => {
+    if (event.type === 'unreadable')
+      return log.warn({ path: event.path }, `${event.path} ${event.problem}: ignored`);
+    const { error } = problemOf(event.error);
+    const level = error === 'internal' ? 'error' : error === 'unavailable' ? 'debug' : 'warn';
+    const facts = level === 'error' ? { err: event.error } : {};
+    return log[level](facts, `${event.request}: ${explain(event.error)}`);
   };
 }

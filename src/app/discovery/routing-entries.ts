@@ -77,7 +77,7 @@ export class RoutingEntries {
     return this.#withdrawing;
   }
 
-  async #withdraw(): Promise<void> {
+  async #withdraw() {
     this.#checking.abort();
     const { discovery, log } = this.options;
     const gone = await discovery.withdrawService(WITHDRAW_TIMEOUT_MS);
@@ -87,7 +87,7 @@ export class RoutingEntries {
     else log.warn('discovery: the service is not known to be out yet: going on without waiting for it');
   }
 
-  #follow(verdict: HealthVerdict, target: string): void {
+  #follow(verdict: HealthVerdict, target: string) {
     const { discovery, log } = this.options;
     if (verdict.healthy) {
       log.info({ healthy: true }, `${target} answers: the service is announced`);

@@ -1,5 +1,4 @@
 import { Counter, Gauge, Registry } from 'prom-client';
-import type { MetricsText } from '../http/node-app.js';
 import type { Reply } from './message.js';
 
 /**
@@ -31,6 +30,5 @@ export function dnsMetrics(staleMs: () => number) {
     questions.inc({ type, code });
     if (truncated) truncations.inc();
   };
-  const metrics: MetricsText = { contentType: registry.contentType, text: () => registry.metrics() };
-  return { ...metrics, count };
+  return { contentType: registry.contentType, text: () => registry.metrics(), count };
 }

@@ -125,7 +125,7 @@ function endpointOf(instance: ServiceInstance): Endpoint[] {
 }
 
 /** False while the first connection is still being made. */
-function isAway(state: SessionState): boolean {
+function isAway(state: SessionState) {
   const isBeginning = state.status === 'connecting' && state.problem === undefined;
   return state.status !== 'connected' && !isBeginning;
 }

@@ -1,6 +1,6 @@
 import { type ZooKeeper, ZooKeeperError } from '../../zookeeper/client/zookeeper.js';
 import { DiscoveryResolver } from '../../zookeeper/discovery/discovery-resolver.js';
-import { endpointPath } from '../../zookeeper/discovery/tree-paths.js';
+import { endpointPath } from '../../zookeeper/discovery/layout.js';
 import type { OnUnreadable } from '../../zookeeper/services/instance/instance-codec.js';
 import { checkServiceName } from '../../zookeeper/services/instance/new-instance.js';
 import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';

@@ -1,4 +1,4 @@
-import { isFault } from '../../zookeeper/client/zookeeper.js';
+import { ignoring, isFault } from '../../zookeeper/client/zookeeper.js';
 import { dubboFacts, dubboText, isDubboFolder } from '../../zookeeper/services/instance/dubbo-instance.js';
 import { checkServiceName } from '../../zookeeper/services/instance/new-instance.js';
 import { instanceState, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
@@ -111,5 +111,32 @@ function rowsOf({ name, instances }: ServiceReport): Cell[][] {
       [`${new Date(modifiedAt).toISOString().slice(0, -5)}Z`, 'dim'],
       dubboText(instance) ?? (payload === undefined ? '' : JSON.stringify(payload)),
     ];
+  });
+}
+
+/**
+ * `nodelease discovery prune [NAME]`: removes the znodes of services that have no instance. The servers refuse
+ * to remove one with children, and a registrant makes its parents again. One with data, or of a session, is
+ * no service's: with a wrong base path it would be another program's.
+ *
+ * @throws {ConfigError} when no service could have the name
+ */
+export async function pruneServices(call: ZooKeeperCall, name?: string): Promise<number> {
+  if (name !== undefined) checkServiceName(name, 'name');
+  const { basePath, connect } = call.settings.zookeeper;
+  return onZooKeeper(call, async (zookeeper, signal) => {
+    const removed: string[] = [];
+    for (const each of name ? [name] : ((await zookeeper.children(basePath, { signal })) ?? [])) {
+      const path = servicePath(basePath, each);
+      const { data, stat } = (await zookeeper.read(path, { signal })) ?? {};
+      if (!stat || stat.childCount > 0 || stat.owner || data?.length) continue;
+      if (await zookeeper.remove(path, stat.version, { signal }).catch(ignoring('not-empty', 'bad-version')))
+        removed.push(each);
+    }
+    const count = pluralize(removed.length, 'service');
+    return answer(call, {
+      report: { zookeeper: connect.text, path: basePath, removed },
+      lines: [`Removed ${count} without an instance at ${basePath} of ${connect.text}`, ...removed],
+    });
   });
 }

@@ -3,9 +3,14 @@ import type { Clock } from '../../core/base/clock.js';
 import { Listeners } from '../../core/base/listeners.js';
 import type { EntriesStatus, ServiceEntry } from '../../node/wire/entries-wire.js';
 import { ChildrenView } from '../../zookeeper/client/children-view.js';
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
+import type { Znode, ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { NodeWatcher } from '../../zookeeper/discovery/node-watcher.js';
-import { readEntry } from './service-entry.js';
+import { dubboText, isDubboFolder } from '../../zookeeper/services/instance/dubbo-instance.js';
+import { decodeInstance } from '../../zookeeper/services/instance/instance-codec.js';
+import { claimIn } from '../../zookeeper/services/instance/lease-claim.js';
+import { instanceState, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
+import { shortened } from '../../zookeeper/services/shortened.js';
+import { excerpt, MAX_TEXT } from '../http/console/excerpt.js';
 
 interface ServiceTreeOptions {
   /** The caller closes it. */
@@ -64,7 +69,7 @@ export class ServiceTree {
     };
   }
 
-  #open(): void {
+  #open() {
     const { zookeeper, clock, basePath } = this.options;
     const notify = () => this.#listeners.notify();
     const nodes = new NodeWatcher({ zookeeper, clock });
@@ -120,7 +125,7 @@ export class ServiceTree {
     return { service, id };
   }
 
-  #updateNodes({ nodes }: NodeWatcher): void {
+  #updateNodes({ nodes }: NodeWatcher) {
     this.#hasNewNodes = undefined;
     this.#nodes.clear();
     for (const { nodeId, version, taskId } of nodes.values()) {
@@ -139,4 +144,41 @@ export class ServiceTree {
       ? { ...entry, node: this.#nodes.get(instance.claim?.nodeId ?? instance.id) ?? null }
       : entry;
   }
+}
+
+/** Decodes a znode below a service. Never throws. */
+export function readEntry(service: string, id: string, { data, stat }: Znode): Partial<ServiceEntry> {
+  const sessionId = stat.owner ?? null;
+  const changedAt = new Date(stat.modifiedAt).toISOString();
+  const decoded = decodeInstance({ name: service, id, data }, jsonPayload);
+  if (decoded.status === 'unreadable')
+    return {
+      sessionId,
+      changedAt,
+      text: excerpt(data.toString('utf8', 0, 4 * MAX_TEXT)),
+      ...(isDubboFolder(id) ? { isDubboFolder: true } : { problem: decoded.problem }),
+    };
+  const { name, id: ownId, address, port = null, sslPort = null, serviceType, payload } = decoded.instance;
+  const dubbo = dubboText(decoded.instance);
+  const isElsewhere = name !== service || !id.startsWith(ownId);
+  return {
+    instance: {
+      id: excerpt(ownId),
+      address: address === undefined ? null : excerpt(address),
+      port,
+      sslPort,
+      serviceType,
+      state: instanceState(decoded.instance),
+      claim: claimIn(payload),
+      ...(dubbo && { dubbo: excerpt(dubbo) }),
+    },
+    text: payload === undefined ? null : excerpt(JSON.stringify(payload)),
+    sessionId,
+    changedAt,
+    problem: isElsewhere
+      ? `says that it is ${shortened(name)}/${shortened(ownId)}`
+      : stat.childCount > 0
+        ? 'has znodes below it'
+        : null,
+  };
 }

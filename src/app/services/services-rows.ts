@@ -20,7 +20,7 @@ export const SERVICE_COMMANDS = [
     ['discovery prune', 'discovery prune orders --json'],
     [['[name]', 'only this service']],
     [JSON_LINE],
-    async () => (await import('./discovery-prune-command.js')).pruneServices,
+    async () => (await import('./discovery-services-command.js')).pruneServices,
   ),
   row(
     'resolve',

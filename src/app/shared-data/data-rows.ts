@@ -19,9 +19,8 @@ const TYPE_OF_ENTRY: OptionRow = [
 
 const row = zooKeeperRows('data', WHERE);
 
-type Commands = Pick<typeof import('./data-command.js'), 'ls' | 'get' | 'set' | 'put' | 'add' | 'rm'>;
-
-const command = (name: keyof Commands) => async () => (await import('./data-command.js'))[name];
+const command = (name: Exclude<keyof typeof import('./data-command.js'), 'checkOptions'>) => async () =>
+  (await import('./data-command.js'))[name];
 
 /** The group `data` and its commands. */
 export const DATA_COMMANDS = [

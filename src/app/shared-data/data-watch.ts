@@ -47,7 +47,7 @@ export function watchData(call: DataCall, name?: string): Promise<number> {
 }
 
 /** By their paths. */
-function itemsOf({ data }: SharedDataReport): ReadonlyMap<string, DataItem> {
+function itemsOf({ data }: SharedDataReport) {
   const items = data.flatMap(({ entries, size, bytes, ...head }): DataItem[] => [
     ...(head.kind === 'scalar' ? [] : [{ head, entry: null }]),
     ...entries.map((entry) => ({ head, entry })),
@@ -111,7 +111,7 @@ function visible({ head, entry }: DataItem): string {
 }
 
 /** A change for programs, without its time. */
-function dataChangeReport({ kind: change, item, previous }: DataChange): object {
+function dataChangeReport({ kind: change, item, previous }: DataChange) {
   return { change, ...item.head, entry: item.entry, previous: previous ? previous.entry : null };
 }
 

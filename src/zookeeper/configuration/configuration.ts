@@ -242,7 +242,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
   }
 
   /** Reads again after every change that a watch reports. Never rejects. */
-  async #follow(start: ReadConfig | undefined): Promise<void> {
+  async #follow(start: ReadConfig | undefined) {
     const { clock, random } = this.place;
     const { signal } = this.#closing;
     const { nodeId, onEvent } = this.options;
@@ -270,7 +270,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
    * What was read from ZooKeeper never goes back: a server may lag behind, or the tree be gone.
    * @throws {Error} where it would
    */
-  #checkAge({ revisions }: ReadConfig): void {
+  #checkAge({ revisions }: ReadConfig) {
     if (this.source.from === 'snapshot') return;
     for (const [context, seen] of Object.entries(this.revisions)) {
       const current = revisions[context] ?? seen;
@@ -279,7 +279,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     }
   }
 
-  async #adopt(read: ReadConfig): Promise<void> {
+  async #adopt(read: ReadConfig) {
     const before = this.#now;
     const isFirst = this.#watches.size === 0;
     this.#now = read;
@@ -297,7 +297,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     this.#listeners.notify({ changes, revisions: read.revisions });
   }
 
-  async #keep({ values, revisions }: ReadConfig): Promise<void> {
+  async #keep({ values, revisions }: ReadConfig) {
     const { snapshot, onEvent, nodeId } = this.options;
     // A tree that has been lost must not take the snapshot with it.
     const isNothing = values.size === 0 && Object.values(revisions).every((revision) => revision === 0);
@@ -314,7 +314,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
    * Watches what was read, and nothing else. Resolves once all watches are set, or after a while.
    * @throws where it is closed before
    */
-  async #watch({ paths, revisions }: ReadConfig): Promise<void> {
+  async #watch({ paths, revisions }: ReadConfig) {
     const { zookeeper, root } = this.place;
     const { nodeId } = this.options;
     const onChange = this.#wakeUp.wake;

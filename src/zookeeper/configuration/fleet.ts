@@ -86,7 +86,7 @@ export async function readFleet(
       });
       const nodes = seen.flat().sort((a, b) => a.nodeId - b.nodeId);
       const read = [...new Set([...nodes.flatMap(({ own }) => own), ...contexts])];
-      const revisions = new Map(
+      const revisions = Object.fromEntries(
         await concurrentCalls(
           read,
           async (each) => [each, revisionIn(await readHead(zookeeper, root, each, call))] as const,
@@ -94,17 +94,17 @@ export async function readFleet(
       );
       return {
         context,
-        revisions: Object.fromEntries(revisions),
+        revisions,
         nodes: nodes.map(({ own, ...node }) => ({
           ...node,
-          behind: own.filter((each) => (node.revisions[each] ?? 0) < (revisions.get(each) ?? 0)),
+          behind: own.filter((each) => (node.revisions[each] ?? 0) < (revisions[each] ?? 0)),
         })),
       };
     }),
   );
 }
 
-function decodeSeen(data: Buffer | undefined): Pick<NodeRevisions, 'revisions' | 'at'> | undefined {
+function decodeSeen(data: Buffer | undefined) {
   const { revisions, at } = ((data && objectIn(data)) ?? {}) as Partial<NodeRevisions>;
   const isReport = typeof revisions === 'object' && revisions !== null && typeof at === 'string';
   return isReport ? { revisions, at } : undefined;

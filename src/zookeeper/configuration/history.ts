@@ -1,6 +1,6 @@
+import { NodeLeaseError } from '../../core/base/errors.js';
 import { concurrentCalls } from '../client/call-limits.js';
 import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
-import { ConfigHistoryError } from './config-error.js';
 import { historyPath, revisionOf } from './layout.js';
 
 /** One change of a key; null: not set. */
@@ -23,6 +23,22 @@ export interface Revision {
   readonly changes: readonly KeyChange[];
   /** Distinguishes two publishers of the same revision. */
   readonly id: string;
+}
+
+/** The history does not have what was asked for. */
+export class ConfigHistoryError extends NodeLeaseError {
+  readonly code = 'CONFIG_HISTORY';
+
+  /**
+   * @param fault `no-such-revision`: never published, or pruned; `damaged`: a znode of the history has other
+   * data than nodelease writes
+   */
+  constructor(
+    message: string,
+    readonly fault: 'no-such-revision' | 'damaged',
+  ) {
+    super(message);
+  }
 }
 
 export const NO_REVISION: Revision = {

@@ -1,7 +1,6 @@
 // Configuration in ZooKeeper, in the layout of Spring Cloud Zookeeper Config: published in revisions,
 // followed as it changes.
 
-export { ConfigConflictError, ConfigHistoryError, InvalidConfigurationError } from './config-error.js';
 export {
   type Configuration,
   type ConfigurationChange,
@@ -11,9 +10,10 @@ export {
 } from './configuration.js';
 export { followedConfigurations } from './fleet.js';
 export type { FleetReport, NodeRevisions, Revisions } from './fleet-report.js';
-export type { KeyChange, Revision } from './history.js';
+export { ConfigHistoryError, type KeyChange, type Revision } from './history.js';
 export type { ConfigName } from './layout.js';
 export {
+  ConfigConflictError,
   type ConfigPublisher,
   type ContextState,
   configPublisher,
@@ -22,4 +22,9 @@ export {
   type WantedChange,
 } from './publisher.js';
 export type { ConfigValue } from './read-contexts.js';
-export type { SchemaIssue, SchemaResult, StandardSchema } from './standard-schema.js';
+export {
+  InvalidConfigurationError,
+  type SchemaIssue,
+  type SchemaResult,
+  type StandardSchema,
+} from './standard-schema.js';

@@ -66,9 +66,7 @@ export function contextsOfNode(
 }
 
 /** Node ids from one to another, both included, and the one way to write it. */
-function rangeOf(
-  given: string,
-): { readonly from: number; readonly to: number; readonly text: string } | undefined {
+function rangeOf(given: string) {
   const [, first = '', last = first] =
     /^(\d{1,7})(?:-(\d{1,7}))?$/.exec(typeof given === 'string' ? given : '') ?? [];
   const [from, to] = [Number(first), Number(last)];
@@ -119,7 +117,7 @@ export function checkProperty(key: string, value: string | null): void {
     throw new ConfigError(key, '…', 'a text of whole characters (a half of a surrogate pair is none)');
 }
 
-function checkName(label: string, name: string): void {
+function checkName(label: string, name: string) {
   checkZnodeName(name, label);
   if (name.startsWith('.') || name.includes(',') || name.includes(OVERRIDE))
     throw new ConfigError(label, name, `a name without ",", "${OVERRIDE}" and a "." at its beginning`);

@@ -11,7 +11,7 @@ import {
   whole,
 } from '../../core/base/arguments.js';
 import { LOST_RACE } from '../../core/base/backoff.js';
-import { ConfigError, WaitTimeoutError } from '../../core/base/errors.js';
+import { ConfigError, NodeLeaseError, WaitTimeoutError } from '../../core/base/errors.js';
 import { retrying } from '../../core/base/retry.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import {
@@ -27,8 +27,7 @@ import {
 } from '../client/zookeeper.js';
 import { lock } from '../recipes/lock.js';
 import type { LockHandle } from '../recipes/lock-handle.js';
-import { ConfigConflictError } from './config-error.js';
-import { type ContextTree, propertiesOf, readTree } from './context-tree.js';
+import { type ContextTree, checkSize, planEdit, propertiesOf, readTree } from './context-tree.js';
 import {
   between,
   decodeRevision,
@@ -49,7 +48,6 @@ import {
   rootOf,
 } from './layout.js';
 import { type ConfigPlace, repeated } from './read-contexts.js';
-import { checkSize, planEdit } from './tree-plan.js';
 
 export interface PublisherOptions extends ConfigName, TimeOptions {
   /** The node ids whose overrides are meant, such as `0-3`. @default the values for all nodes */
@@ -91,6 +89,26 @@ interface ReadContext extends ContextState {
   readonly tree: ContextTree;
   /** The names of the history's znodes. */
   readonly kept: readonly string[];
+}
+
+/** The current revision is not the expected one: another publisher has published since. */
+export class ConfigConflictError extends NodeLeaseError {
+  readonly code = 'CONFIG_CONFLICT';
+  /** The current revision; 0 for none. */
+  readonly revision: number;
+  /** Who published it; empty where there is none. */
+  readonly author: string;
+
+  constructor(
+    readonly context: string,
+    readonly expected: number,
+    { revision, author, at }: Revision,
+  ) {
+    const current = revision === 0 ? 'there is none' : `${author} published revision ${revision} at ${at}`;
+    super(`${context}: expected revision ${expected}, but ${current}`);
+    this.revision = revision;
+    this.author = author;
+  }
 }
 
 type Plan = (state: ContextState, call: CallOptions) => Promise<readonly WantedChange[]>;
@@ -268,8 +286,9 @@ export class ConfigPublisher {
         if (!isExpected || (changes.length === 0 && !unknown)) {
           // Goes to the leader: what was read may be older than the expected revision, or in part newer than
           // its own head.
-          const head = { path: historyPath(root, context), version: now.version ?? 0 };
-          if (now.version !== undefined) await zookeeper.multi([{ type: 'check', ...head }], call);
+          const { version } = now;
+          if (version !== undefined)
+            await zookeeper.multi([{ type: 'check', path: historyPath(root, context), version }], call);
           if (!isExpected) throw new ConfigConflictError(context, expect, now.head);
           return undefined;
         }
@@ -278,8 +297,7 @@ export class ConfigPublisher {
         const record = { revision, base: now.revision, at, author: this.#author, message, changes, id };
         const operations = this.#operationsOf(now, record);
         checkSize(operations);
-        if (now.version === undefined)
-          await zookeeper.ensurePath(historyPath(root, context).replace(/\/[^/]+$/, ''), call);
+        if (now.version === undefined) await zookeeper.ensurePath(historyPath(root), call);
         await zookeeper.multi(operations, call).catch((error: unknown) => {
           // The same id on the same head: of all attempts one at the most is carried out.
           if (isUnknown(error)) unknown = { revision, error };

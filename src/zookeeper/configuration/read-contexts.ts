@@ -51,7 +51,7 @@ export function readContexts(
   place: ConfigPlace,
   contexts: readonly string[],
   nodeId: number | undefined,
-  wait: WaitOptions = {},
+  wait: WaitOptions,
 ): Promise<ReadConfig> {
   const { zookeeper, root } = place;
   return repeated(place, wait, async (call) => {
@@ -65,16 +65,18 @@ export function readContexts(
       );
     };
     const heads = await readHeads();
-    const trees = await Promise.all(
-      heads.map(({ context }) => readTree(zookeeper, `${root}/${context}`, call)),
+    const layers = await Promise.all(
+      heads.map(async ({ context }) => ({
+        context,
+        tree: await readTree(zookeeper, `${root}/${context}`, call),
+      })),
     );
     if (JSON.stringify(heads) !== JSON.stringify(await readHeads())) {
       const message = `${zookeeper.description}: ${contexts[0]} changed while it was read`;
       throw new ZooKeeperError(message, 'contended', 'not-applied');
     }
-    const layers = heads.map(({ context }, at) => ({ context, tree: trees[at] ?? new Map() }));
     return {
-      values: merged(layers.map(({ context, tree }) => ({ context, properties: propertiesOf(tree) }))),
+      values: merged(layers),
       revisions: Object.fromEntries(heads.map(({ context, head }) => [context, revisionIn(head)])),
       // Also of a context that does not exist yet.
       paths: layers.flatMap(({ context, tree }) =>
@@ -86,11 +88,11 @@ export function readContexts(
 
 /** The values that win: those of the first layer that has the key; in the order of the keys. */
 export function merged(
-  layers: readonly { readonly context: string; readonly properties: ReadonlyMap<string, string> }[],
+  layers: readonly { readonly context: string; readonly tree: Parameters<typeof propertiesOf>[0] }[],
 ): ReadonlyMap<string, ConfigValue> {
   const values = new Map<string, ConfigValue>();
-  for (const { context, properties } of layers) {
-    for (const [key, value] of properties) if (!values.has(key)) values.set(key, { value, context });
+  for (const { context, tree } of layers) {
+    for (const [key, value] of propertiesOf(tree)) if (!values.has(key)) values.set(key, { value, context });
   }
   return new Map([...values].sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -1,4 +1,4 @@
-import { InvalidConfigurationError } from './config-error.js';
+import { NodeLeaseError } from '../../core/base/errors.js';
 
 /**
  * What zod, valibot, arktype and others implement (standardschema.dev, version 1), as far as it is used here.
@@ -22,6 +22,19 @@ export type SchemaResult<Output> =
 export interface SchemaIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/**
+ * The configuration is not what a schema expects. The message has the keys and the schema's own words, which
+ * may quote a value.
+ */
+export class InvalidConfigurationError extends NodeLeaseError {
+  readonly code = 'CONFIG_SCHEMA';
+
+  constructor(readonly issues: readonly { readonly key: string; readonly message: string }[]) {
+    const texts = issues.map(({ key, message }) => (key === '' ? message : `${key}: ${message}`));
+    super(`the configuration is not as expected: ${texts.join('; ')}`);
+  }
 }
 
 /**

@@ -15,7 +15,7 @@ import {
 import type { ServiceInstance } from '../services/instance/service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { Kind, shortened, wrongValue } from '../services/shortened.js';
-import { entryPath, type TreeEntry } from './tree-paths.js';
+import { entryPath, type TreeEntry } from './layout.js';
 
 /**
  * How the payload of an instance is written: as a map, or as Spring Cloud Zookeeper writes and reads its own.
@@ -215,7 +215,7 @@ function renamed<T>(names: Readonly<Partial<Record<string, string>>>, make: () =
   }
 }
 
-function texts(fields: Readonly<Record<string, unknown>>): Record<string, string> {
+function texts(fields: Readonly<Record<string, unknown>>) {
   const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, text(value)]));
 }
@@ -230,7 +230,7 @@ const ENDPOINT_FIELDS: readonly string[] = [
  * Checks endpoints, also for callers without TypeScript. The error names the first that is wrong as
  * `endpoints[0].key`.
  */
-function checkEndpoints(endpoints: unknown): void {
+function checkEndpoints(endpoints: unknown) {
   if (!Array.isArray(endpoints))
     throw wrongValue('endpoints', endpoints, "an array such as [{ endpoint: 'pay' }]");
   for (const [index, given] of endpoints.entries()) {
@@ -248,7 +248,7 @@ function checkEndpoints(endpoints: unknown): void {
   }
 }
 
-function checkFields(fields: unknown, label: string): void {
+function checkFields(fields: unknown, label: string) {
   if (!isObject(fields)) throw wrongValue(label, fields, 'an object');
   // It would replace the whole JSON, and leave out who announces it.
   if (typeof fields.toJSON === 'function')

@@ -14,7 +14,6 @@ import { refusalOf } from '../services/mixed-payloads.js';
 import { DEFAULT_BASE_PATH, instancePath } from '../services/service-path.js';
 import { announcedFields, routingInstance } from './announcement.js';
 import { Discovery, type DiscoveryOptions } from './discovery.js';
-import { DEFAULT_READY_TIMEOUT_MS } from './readiness.js';
 
 /** How to reach ZooKeeper, and the announcement, as in the settings. */
 export interface DiscovererOptions
@@ -53,6 +52,8 @@ const REQUIRED_TIMEOUT_MS = 10_000;
  * in milliseconds.
  */
 const ASKED_TIMEOUT_MS = 1_000;
+/** How long readiness waits for the other nodes by default, in milliseconds. */
+const DEFAULT_READY_TIMEOUT_MS = 60_000;
 
 const KINDS = { announcement: OBJECT, required: maybe(FLAG) };
 

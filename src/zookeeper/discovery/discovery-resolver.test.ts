@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { LEADER_EPOCH, ScriptedZooKeeper } from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { encodeAssignment } from './assignment.js';
 import { DiscoveryResolver } from './discovery-resolver.js';
+import { encodeAssignment } from './layout.js';
 
 const ASSIGNMENT = { taskId: 'task-7', nodeId: 7, version: 3 };
 

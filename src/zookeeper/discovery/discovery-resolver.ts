@@ -10,8 +10,7 @@ import {
   type WatchedInstancesOptions,
 } from '../services/service-cache.js';
 import { type ProviderChoices, providerOf, type ServiceProvider } from '../services/service-provider.js';
-import { type Assignment, decodeAssignment } from './assignment.js';
-import { endpointKeysPath, endpointPath } from './tree-paths.js';
+import { type Assignment, decodeAssignment, endpointKeysPath, endpointPath } from './layout.js';
 
 /** Options of {@link DiscoveryResolver}. */
 export interface DiscoveryResolverOptions extends ViewContext {

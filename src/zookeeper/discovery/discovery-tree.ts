@@ -10,8 +10,7 @@ import {
 import { catchUp, writeEphemeral } from '../client/retry.js';
 import { type EventOptions, type Znode, type ZooKeeperContext, ZooKeeperError } from '../client/zookeeper.js';
 import { checkLease } from '../services/registered-znode.js';
-import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
-import { entryPath, type TreeEntry } from './tree-paths.js';
+import { type Assignment, decodeAssignment, encodeAssignment, entryPath, type TreeEntry } from './layout.js';
 
 /** Events of announcements, for logs. */
 export type TreeEvent =
@@ -202,13 +201,13 @@ export class DiscoveryTree {
     return this.#gone([...this.#entries.keys()], timeoutMs);
   }
 
-  #unregister(entry: AnnouncedZnode | undefined): void {
+  #unregister(entry: AnnouncedZnode | undefined) {
     if (entry === undefined) return;
     entry.data = undefined;
     this.#loop.reconcile(entry);
   }
 
-  async #gone(paths: readonly string[], timeoutMs: number): Promise<boolean> {
+  async #gone(paths: readonly string[], timeoutMs: number) {
     const isDecided = (path: string) => {
       const entry = this.#entries.get(path);
       return entry === undefined || entry.data !== undefined;

@@ -244,20 +244,20 @@ export class Discovery {
     if (this.options.onEvent !== undefined) notify(this.options.onEvent, event);
   };
 
-  #newInstance(): ServiceInstance | undefined {
+  #newInstance() {
     const { announcement, lease, clock, random } = this.options;
     return routingInstance(announcement, lease, { clock, random });
   }
 
   /** Publishes with the next renewal which versions this node knows, its own whatever the tree says. */
-  #publishKnown(): void {
+  #publishKnown() {
     const { lease } = this.options;
     // Versions begin with 1. The tree may be open to all, and what is published in the lease outlives it.
     const known = Object.entries(this.nodes.knownVersions()).filter(([, version]) => version > 0);
     lease.setKnownNodes({ ...Object.fromEntries(known), [lease.id]: lease.version });
   }
 
-  async #becomeReady(): Promise<Readiness> {
+  async #becomeReady() {
     const { lease, origin, leases, readyTimeoutMs: timeoutMs, clock, random } = this.options;
     const readiness = await awaitReadiness({
       ...{ lease, origin, leases, clock, random, timeoutMs, signal: this.#ending.signal },

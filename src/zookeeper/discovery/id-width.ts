@@ -2,7 +2,7 @@ import { checkArguments } from '../../core/base/arguments.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { clusterNodeIdOf, groupOf, widthOfGroup } from '../../core/id/cluster-node-id.js';
 import type { ZooKeeper } from '../client/zookeeper.js';
-import { NODES_PATH, parseHexPair } from './tree-paths.js';
+import { NODES_PATH, parseHexPair } from './layout.js';
 
 /**
  * Number of bits of a node id in a unique id, by the groups in the discovery tree: 8 to 16. It grows when a

@@ -6,7 +6,6 @@ export {
   checkAnnouncement,
   type PayloadType,
 } from './announcement.js';
-export { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 export { type DiscoveredLease, Discoverer, type DiscovererOptions } from './discoverer.js';
 export {
   Discovery,
@@ -25,10 +24,10 @@ export {
   type TreeEvent,
 } from './discovery-tree.js';
 export { type IdWidth, watchIdWidth } from './id-width.js';
+export { type Assignment, decodeAssignment, encodeAssignment, entryPath, type TreeEntry } from './layout.js';
 export {
   NodeWatcher,
   type NodeWatcherOptions,
   type UnreadableNode,
 } from './node-watcher.js';
 export type { Readiness, ReadinessEvent } from './readiness.js';
-export { entryPath, type TreeEntry } from './tree-paths.js';

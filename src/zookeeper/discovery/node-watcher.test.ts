@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { pathOf, ScriptedZooKeeper } from '../../../test/support/scripted-zookeeper.js';
 import { settled, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { encodeAssignment } from './assignment.js';
+import { encodeAssignment } from './layout.js';
 import { NodeWatcher } from './node-watcher.js';
 
 // What does not need a server: test/integration/zookeeper/discovery/discovery-nodes.test.ts has the rest.

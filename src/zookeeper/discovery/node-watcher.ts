@@ -3,8 +3,7 @@ import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../../core/id/cluster-node-id.
 import { type Followed, FollowedZnodes, type ViewContext } from '../client/children-view.js';
 import type { Znode } from '../client/zookeeper.js';
 import { type OnUnreadable, UnreadableReports } from '../services/instance/instance-codec.js';
-import { type Assignment, decodeAssignment } from './assignment.js';
-import { NODES_PATH, parseHexPair } from './tree-paths.js';
+import { type Assignment, decodeAssignment, NODES_PATH, parseHexPair } from './layout.js';
 
 /** Options of {@link NodeWatcher}. */
 export interface NodeWatcherOptions extends ViewContext {
@@ -116,7 +115,7 @@ export class NodeWatcher extends FollowedZnodes<Seen, ReadonlySet<number>> {
   }
 
   /** Updates the state of one id from its znodes. */
-  #update(path: string, seen: Seen | undefined, before: Seen | undefined): void {
+  #update(path: string, seen: Seen | undefined, before: Seen | undefined) {
     const clusterNodeId = clusterNodeIdAt(path);
     if (clusterNodeId === undefined) return;
     const others = this.#seen.get(clusterNodeId)?.filter((each) => each !== before) ?? [];
@@ -131,7 +130,7 @@ export class NodeWatcher extends FollowedZnodes<Seen, ReadonlySet<number>> {
     this.#changed.add(clusterNodeId);
   }
 
-  #report(): void {
+  #report() {
     const changed = this.#changed;
     if (changed.size === 0 && this.#hasReported) return;
     this.#hasReported = true;
@@ -160,7 +159,7 @@ function claimOf({ data, stat }: Znode): Assignment | undefined {
 }
 
 /** Sets a value, or deletes it where there is none. */
-function put<K, V>(map: Map<K, V>, key: K, value: V | undefined): void {
+function put<K, V>(map: Map<K, V>, key: K, value: V | undefined) {
   if (value === undefined) map.delete(key);
   else map.set(key, value);
 }

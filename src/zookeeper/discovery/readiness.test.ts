@@ -73,6 +73,7 @@ function cluster(nodes: number) {
       leases,
       clock,
       random: seededRandom(7),
+      timeoutMs: 60_000,
       onEvent,
       ...options,
     });

@@ -39,13 +39,10 @@ interface ReadinessOptions extends TimeSources, EventOptions<ReadinessEvent> {
    * and so no node to wait for.
    */
   readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
-  /** How long to wait for the others, in milliseconds, 0 or more. @default 60000 */
-  readonly timeoutMs?: number | undefined;
+  /** How long to wait for the others, in milliseconds, 0 or more. */
+  readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
-
-/** How long to wait for the others by default, in milliseconds. */
-export const DEFAULT_READY_TIMEOUT_MS = 60_000;
 
 /** From one scan to the next while the duration is not known yet, in milliseconds. */
 const FIRST_POLL_MS = 1_000;
@@ -68,7 +65,7 @@ const POLL_PER_NODE_MS = 5;
  * if `leases` fails with something that is no {@link NodeLeaseError}.
  */
 export async function awaitReadiness(options: ReadinessOptions): Promise<Readiness> {
-  const { lease, origin, leases, clock, signal, timeoutMs = DEFAULT_READY_TIMEOUT_MS } = options;
+  const { lease, origin, leases, clock, signal, timeoutMs } = options;
   const begun = clock.monotonic();
   const waits = origin === 'expired' && leases !== undefined && !signal?.aborted;
   const ending =
@@ -120,7 +117,7 @@ async function untilKnown(
 }
 
 /** The live nodes other than this one that have not published that they know of it. */
-function ignorantOf({ nodes }: ClusterStatus, { id, version }: ReadinessOptions['lease']): number[] {
+function ignorantOf({ nodes }: ClusterStatus, { id, version }: ReadinessOptions['lease']) {
   return nodes
     .filter((node) => node.state === 'held' && node.id !== id && (node.knownNodes[id] ?? 0) < version)
     .map((node) => node.id);

@@ -10,7 +10,7 @@ import type { StoreSession } from '../../../core/lease/session/store-session.js'
 import { refuseLock } from '../../../core/store/lock-url.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
-import { groupPath } from '../../../zookeeper/discovery/tree-paths.js';
+import { groupPath } from '../../../zookeeper/discovery/layout.js';
 import { answer, complain, say, sayJson } from '../../kit/answer.js';
 import {
   type Call,

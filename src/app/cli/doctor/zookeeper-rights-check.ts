@@ -11,7 +11,7 @@ import {
   parseHexPair,
   SERVICES_PATH,
   STAMPS_PATH,
-} from '../../../zookeeper/discovery/tree-paths.js';
+} from '../../../zookeeper/discovery/layout.js';
 import { failureOf } from '../../kit/finding.js';
 import type { Io } from '../../kit/terminal/io.js';
 

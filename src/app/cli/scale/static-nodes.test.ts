@@ -5,7 +5,7 @@ import { acquired, evicted, type LeaseState } from '../../../core/lease/model/le
 import { StoreSession } from '../../../core/lease/session/store-session.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
-import { encodeAssignment } from '../../../zookeeper/discovery/assignment.js';
+import { encodeAssignment } from '../../../zookeeper/discovery/layout.js';
 import { staticNodes } from './static-nodes.js';
 
 const FOLDER = '/discovery/nodes/00';

@@ -3,7 +3,7 @@ import { leaseKey } from '../../../core/lease/model/lease-state.js';
 import { readingOf } from '../../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { readDiscovery, type TreeReader } from '../../../node/monitor/discovery/discovery-snapshot.js';
-import { NODES_PATH } from '../../../zookeeper/discovery/tree-paths.js';
+import { NODES_PATH } from '../../../zookeeper/discovery/layout.js';
 
 /**
  * A node id that is announced by a task that does not hold its lease: a fixed one, or what a session has left

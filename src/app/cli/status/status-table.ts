@@ -8,7 +8,7 @@ import {
   type NodeDiscovery,
   warningOf,
 } from '../../../node/wire/status-report.js';
-import { hexPair } from '../../../zookeeper/discovery/tree-paths.js';
+import { hexPair } from '../../../zookeeper/discovery/layout.js';
 import { camundaView } from '../../camunda/camunda-view.js';
 import type { Finding } from '../../kit/finding.js';
 import { type Color, type Paint, paintFor } from '../../kit/terminal/color.js';

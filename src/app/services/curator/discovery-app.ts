@@ -193,7 +193,7 @@ async function openApi(): Promise<unknown> {
 }
 
 /** What is encoded wrongly would be taken for a name unchanged. */
-function checkPath({ url }: Request): void {
+function checkPath({ url }: Request) {
   const { pathname } = new URL(url);
   try {
     decodeURIComponent(pathname);
@@ -203,6 +203,6 @@ function checkPath({ url }: Request): void {
 }
 
 /** The names in the path. */
-function instanceIn(req: HonoRequest): { readonly name: string; readonly id: string } {
+function instanceIn(req: HonoRequest) {
   return { name: req.param('name') ?? '', id: req.param('id') ?? '' };
 }

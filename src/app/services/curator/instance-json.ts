@@ -56,6 +56,6 @@ export function instanceOf(
   return instance;
 }
 
-function wrong(field: string, fields: Readonly<Record<string, unknown>>, expected: string): ConfigError {
+function wrong(field: string, fields: Readonly<Record<string, unknown>>, expected: string) {
   return new ConfigError(`instance.${field}`, shortened(fields[field]), expected);
 }

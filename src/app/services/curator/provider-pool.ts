@@ -138,13 +138,13 @@ export class ProviderPool {
    * Services without instances go first: requests for names that do not exist must not push out existing
    * ones.
    */
-  #evict(except: string): void {
+  #evict(except: string) {
     const others = [...this.#entries].filter(([name]) => name !== except);
     const [name] = others.find(([, { provider }]) => provider.instances.length === 0) ?? others[0] ?? [];
     if (name !== undefined) this.#drop(name);
   }
 
-  #drop(name: string): void {
+  #drop(name: string) {
     const entry = this.#entries.get(name);
     this.#entries.delete(name);
     entry?.provider.close();
@@ -152,7 +152,7 @@ export class ProviderPool {
   }
 
   /** Ends when the service has been read, at the deadline, or when the service is dropped. */
-  async #reading({ read, dropped }: Entry, deadline: number, signal: AbortSignal | undefined): Promise<void> {
+  async #reading({ read, dropped }: Entry, deadline: number, signal: AbortSignal | undefined) {
     const { clock } = this.options;
     const over = anySignal(read.signal, dropped.signal, signal);
     await clock.sleep(deadline - clock.monotonic(), over.signal).catch(() => {});
@@ -160,7 +160,7 @@ export class ProviderPool {
     if (!read.signal.aborted) signal?.throwIfAborted();
   }
 
-  async #dropWhenIdle(name: string, entry: Entry): Promise<void> {
+  async #dropWhenIdle(name: string, entry: Entry) {
     const { clock, idleMs = 600_000 } = this.options;
     for (let left = idleMs; left > 0; left = entry.usedAt + idleMs - clock.monotonic()) {
       await clock.sleep(left, entry.dropped.signal).catch(() => {});

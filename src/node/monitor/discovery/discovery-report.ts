@@ -1,5 +1,5 @@
 import { objectIn } from '../../../core/base/fields.js';
-import type { Assignment } from '../../../zookeeper/discovery/assignment.js';
+import type { Assignment } from '../../../zookeeper/discovery/layout.js';
 import type { DiscoveryReport, EntryReport } from '../../wire/tree-report.js';
 import { type DiscoveryEntry, type DiscoverySnapshot, nodeIdOfRef } from './discovery-snapshot.js';
 

@@ -2,16 +2,18 @@ import { ConfigError } from '../../../core/base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../../../core/id/cluster-node-id.js';
 import { concurrentCalls } from '../../../zookeeper/client/call-limits.js';
 import { pathProblem } from '../../../zookeeper/client/znode-path.js';
-import { isFault, type Znode, type ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
-import { type Assignment, decodeAssignment } from '../../../zookeeper/discovery/assignment.js';
+import type { Znode, ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
+import { isFault } from '../../../zookeeper/client/zookeeper.js';
 import {
+  type Assignment,
   DISCOVERY_PATH,
+  decodeAssignment,
   ENDPOINTS_PATH,
   NODES_PATH,
   parseHexPair,
   SERVICES_PATH,
   STAMPS_PATH,
-} from '../../../zookeeper/discovery/tree-paths.js';
+} from '../../../zookeeper/discovery/layout.js';
 
 /** The meaning of a path in the discovery tree, by its names alone. */
 type TreePath =

@@ -1,6 +1,6 @@
-import { isFault, type ZooKeeper } from '../../client/zookeeper.js';
-import { encodeAssignment, fieldsOf } from '../assignment.js';
-import { entryPath } from '../tree-paths.js';
+import type { ZooKeeper } from '../../client/zookeeper.js';
+import { isFault } from '../../client/zookeeper.js';
+import { encodeAssignment, entryPath, fieldsOf } from '../layout.js';
 import { versionOf } from './id-znodes.js';
 
 /** The result of a forced release. Only the first writes anything. */

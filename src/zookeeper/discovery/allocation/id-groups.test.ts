@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { pathOf, ScriptedZooKeeper, tendGroups } from '../../../../test/support/scripted-zookeeper.js';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { BoundSession } from '../../client/bound-session.js';
-import { groupPath } from '../tree-paths.js';
+import { groupPath } from '../layout.js';
 import { findFreeIds } from './id-groups.js';
 
 /** A tree with these groups, and these cluster node ids taken. */

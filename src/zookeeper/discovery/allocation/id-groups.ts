@@ -6,8 +6,9 @@ import {
   MAX_CLUSTER_NODE_ID,
 } from '../../../core/id/cluster-node-id.js';
 import type { BoundSession } from '../../client/bound-session.js';
-import { type CallOptions, ZooKeeperError } from '../../client/zookeeper.js';
-import { groupPath, NODES_PATH, parseHexPair } from '../tree-paths.js';
+import type { CallOptions } from '../../client/zookeeper.js';
+import { ZooKeeperError } from '../../client/zookeeper.js';
+import { groupPath, NODES_PATH, parseHexPair } from '../layout.js';
 import type { IdTenure } from './id-znodes.js';
 
 /** The cluster node ids of a group: few enough that no znode has thousands of children. */
@@ -53,7 +54,7 @@ export async function findFreeIds(
  *
  * @throws {ZooKeeperError} `not-empty` where another task has just claimed an id in the group that was to go
  */
-async function tendGroups(session: BoundSession, maxGroups: number, call?: CallOptions): Promise<void> {
+async function tendGroups(session: BoundSession, maxGroups: number, call?: CallOptions) {
   let last = Math.max(0, ...(await numbersBelow(session, NODES_PATH, call)));
   let taken = (await numbersBelow(session, groupPath(last), call)).length;
   if (taken >= GROW_AT && last + 1 < maxGroups) return session.ensurePath(groupPath(last + 1), call);

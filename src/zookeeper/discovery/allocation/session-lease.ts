@@ -111,7 +111,7 @@ export class SessionLease extends NodeHolder {
     return this.isHeld;
   }
 
-  #onSession(state: SessionState): void {
+  #onSession(state: SessionState) {
     const { session, deadline } = this.tenure;
     if (state.status === 'closed') this.loseTo('its session has been closed');
     else if (isSessionOver(state, session.sessionId)) this.loseTo('its session has expired');

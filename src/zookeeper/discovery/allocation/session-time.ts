@@ -19,7 +19,7 @@ import {
   ZooKeeperError,
 } from '../../client/zookeeper.js';
 import { watchIdWidth } from '../id-width.js';
-import { hexPair, NODES_PATH, stampGroupPath } from '../tree-paths.js';
+import { hexPair, NODES_PATH, stampGroupPath } from '../layout.js';
 import { numbersBelow } from './id-groups.js';
 import { decodeRecord, type IdTenure, isMs, lastIdTimestampIn, writeOf } from './id-znodes.js';
 import { readWidest } from './width-barrier.js';
@@ -152,7 +152,7 @@ export class SessionTime implements TenureTime {
     return writeOf(this.#path, found, { timestamp, stampedUntil });
   }
 
-  async #prepare(): Promise<void> {
+  async #prepare() {
     const { call } = this.options;
     const { session, deadline } = this.options.tenure;
     await this.#retry(async () => {
@@ -173,7 +173,7 @@ export class SessionTime implements TenureTime {
    * Moves the window on until the tenure ends. While that fails ids run out at the worst; the node id is held
    * all the same.
    */
-  async #keepOpen(): Promise<void> {
+  async #keepOpen() {
     const { deadline } = this.options.tenure;
     while (!this.signal.aborted) {
       try {
@@ -188,7 +188,7 @@ export class SessionTime implements TenureTime {
   /**
    * Writes until the record has a window that begins now and has room for ids, for at least half a time-out.
    */
-  async #moveWindow(): Promise<void> {
+  async #moveWindow() {
     const { clock, call, confirm, tenure } = this.options;
     const { session, claimer, deadline } = tenure;
     const path = this.#path;
@@ -219,7 +219,7 @@ export class SessionTime implements TenureTime {
   }
 
   /** Evaluates a read of the record, once a read that was sent after it has shown that the claim exists. */
-  #settle(found: Znode | undefined): void {
+  #settle(found: Znode | undefined) {
     const timestamp = this.#ownTimestamp(found);
     if (found !== undefined && timestamp !== undefined) {
       if (this.#before === 0) this.after = this.#found;
@@ -256,7 +256,7 @@ export class SessionTime implements TenureTime {
    * Reports, once for each text, that the record is not as it should be. Ids run out at the worst; the node
    * id is held all the same.
    */
-  #report(problem: string): void {
+  #report(problem: string) {
     if (this.#reported.has(problem)) return;
     this.#reported.add(problem);
     this.options.emit({ type: 'damaged', key: this.#path, problem });
@@ -266,7 +266,7 @@ export class SessionTime implements TenureTime {
    * Reports where ids can be made only long after now, by the leader's clock: a task that waits for ids
    * should know why.
    */
-  #reportWait(): void {
+  #reportWait() {
     const [until, now] = [this.after, this.now()].map((ms) => new Date(ms).toISOString());
     const source = this.after > this.options.tenure.floor ? 'it' : 'the mark of its group';
     this.#report(

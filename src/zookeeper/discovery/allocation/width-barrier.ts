@@ -2,9 +2,9 @@ import { whole } from '../../../core/base/arguments.js';
 import { CLUSTER_NODE_ID_OFFSET, widthOfGroup } from '../../../core/id/cluster-node-id.js';
 import type { BoundSession } from '../../client/bound-session.js';
 import { concurrentCalls } from '../../client/call-limits.js';
-import { type CallOptions, isFault, type Znode, type ZooKeeper } from '../../client/zookeeper.js';
-import { fieldsOf } from '../assignment.js';
-import { groupPath, hexPair, parseHexPair, STAMPS_PATH, stampGroupPath } from '../tree-paths.js';
+import type { CallOptions, Znode, ZooKeeper } from '../../client/zookeeper.js';
+import { isFault } from '../../client/zookeeper.js';
+import { fieldsOf, groupPath, hexPair, parseHexPair, STAMPS_PATH, stampGroupPath } from '../layout.js';
 import { GROUP_SIZE } from './id-groups.js';
 import { isMs, lastIdTimestampIn } from './id-znodes.js';
 
@@ -119,7 +119,7 @@ export class WidthBarrier {
    * Makes sure that {@link readWidest} answers with at least this number of bits from now on. Fails where
    * another task does so at the same time.
    */
-  async #raiseWidest(idWidth: number, call: CallOptions): Promise<void> {
+  async #raiseWidest(idWidth: number, call: CallOptions) {
     const data = JSON.stringify({ idWidth });
     const record = await this.session.read(STAMPS_PATH, call);
     if (record === undefined) await this.session.createWithParents(STAMPS_PATH, data, 'shared', call);
@@ -139,11 +139,11 @@ export class WidthBarrier {
       const names = (await this.session.children(pathOf(below), call)) ?? [];
       const ids = names.filter((name) => parseHexPair(name) !== undefined).sort();
       const paths = ids.map((name) => `${pathOf(below)}/${name}`);
-      const znodes = await concurrentCalls(paths, async (path) => ({
-        path,
-        znode: await this.session.read(path, call),
-      }));
-      yield znodes.flatMap(({ path, znode }) => (znode === undefined ? [] : [{ path, znode }]));
+      const found = await concurrentCalls(paths, async (path) => {
+        const znode = await this.session.read(path, call);
+        return znode === undefined ? [] : [{ path, znode }];
+      });
+      yield found.flat();
     }
   }
 }

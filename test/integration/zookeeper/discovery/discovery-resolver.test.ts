@@ -5,7 +5,7 @@ import { staticLease } from '../../../../src/core/lease/hold/static-lease.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { DiscoveryResolver } from '../../../../src/zookeeper/discovery/discovery-resolver.js';
 import { DiscoveryTree } from '../../../../src/zookeeper/discovery/discovery-tree.js';
-import { entryPath } from '../../../../src/zookeeper/discovery/tree-paths.js';
+import { entryPath } from '../../../../src/zookeeper/discovery/layout.js';
 import { stopProxies, throughProxy } from '../../../support/network/proxies.js';
 import { VirtualClock } from '../../../support/virtual-clock.js';
 import { uniqueChroot } from '../../../support/zookeeper.js';

@@ -1,7 +1,7 @@
 import { createClient } from 'node-zookeeper-client';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
-import { encodeAssignment } from '../../../../src/zookeeper/discovery/assignment.js';
+import { encodeAssignment } from '../../../../src/zookeeper/discovery/layout.js';
 
 const clients: ZooKeeperClient[] = [];
 

@@ -4,7 +4,7 @@ import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import type { ZooKeeper } from '../../../../src/zookeeper/client/zookeeper.js';
 import { openZooKeeper } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { DiscoveryTree, type TreeEvent } from '../../../../src/zookeeper/discovery/discovery-tree.js';
-import { entryPath } from '../../../../src/zookeeper/discovery/tree-paths.js';
+import { entryPath } from '../../../../src/zookeeper/discovery/layout.js';
 import { stopProxies, throughProxy } from '../../../support/network/proxies.js';
 import { TreeReader } from '../../../support/tree-reader.js';
 import { expireSession, uniqueChroot } from '../../../support/zookeeper.js';

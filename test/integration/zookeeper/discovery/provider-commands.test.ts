@@ -9,7 +9,7 @@ import { type ZnodeStat, ZooKeeperError } from '../../../../src/zookeeper/client
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { acquireFromZooKeeper } from '../../../../src/zookeeper/discovery/allocation/acquire-from-zookeeper.js';
 import { evictAllocated } from '../../../../src/zookeeper/discovery/allocation/evict-allocated.js';
-import { decodeAssignment } from '../../../../src/zookeeper/discovery/assignment.js';
+import { decodeAssignment } from '../../../../src/zookeeper/discovery/layout.js';
 import { runInProcess } from '../../../support/in-process.js';
 import { stopProxies, throughProxy } from '../../../support/network/proxies.js';
 import { ProcessHandle } from '../../../support/process-handle.js';

@@ -4,7 +4,7 @@ import { systemClock } from '../../../../src/core/base/system.js';
 import type { Lease, LeaseEvent } from '../../../../src/core/lease/model/lease.js';
 import { BoundSession } from '../../../../src/zookeeper/client/bound-session.js';
 import { DEFAULT_SESSION_TIMEOUT_MS, type ZooKeeperClient } from '../../../../src/zookeeper/client/index.js';
-import { decodeAssignment } from '../../../../src/zookeeper/discovery/assignment.js';
+import { decodeAssignment } from '../../../../src/zookeeper/discovery/layout.js';
 import { FaultProxy } from '../../../support/network/fault-proxy.js';
 import { ProcessHandle } from '../../../support/process-handle.js';
 import { runProcess } from '../../../support/processes.js';

@@ -1,5 +1,6 @@
-import { checked, oneOf } from '../../core/base/arguments.js';
+import { BYTES, checkArguments, checked, maybe, oneOf, TEXT, whole } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
+import { parseExactJson } from '../../core/base/exact-json.js';
 import { clusterNodeIdOf, groupOf, indexOf } from '../../core/id/cluster-node-id.js';
 import { checkZnodeName } from '../client/znode-path.js';
 import { DISCOVERY_PATH } from '../services/service-path.js';
@@ -76,26 +77,76 @@ export function endpointPath(endpoint: string, key?: string): string {
  * The parent of the keys of an endpoint, {@link NO_KEY} among them.
  * @throws {ConfigError} when the name cannot be a znode's
  */
-export function endpointKeysPath(endpoint: string): string {
-  return `${ENDPOINTS_PATH}/${checkZnodeName(endpoint, 'endpoint')}`;
-}
+export const endpointKeysPath = (endpoint: string) =>
+  `${ENDPOINTS_PATH}/${checkZnodeName(endpoint, 'endpoint')}`;
 
 /** The znode of a group of 256 cluster node ids. */
-export function groupPath(group: number): string {
-  return `${NODES_PATH}/${hexPair(group)}`;
-}
+export const groupPath = (group: number) => `${NODES_PATH}/${hexPair(group)}`;
 
 /** The parent of the records of a group's id time windows. */
-export function stampGroupPath(group: number): string {
-  return `${STAMPS_PATH}/${hexPair(group)}`;
-}
+export const stampGroupPath = (group: number) => `${STAMPS_PATH}/${hexPair(group)}`;
 
 /** Two upper-case hex digits, as groups and indices are named. */
-export function hexPair(value: number): string {
-  return value.toString(16).toUpperCase().padStart(2, '0');
-}
+export const hexPair = (value: number) => value.toString(16).toUpperCase().padStart(2, '0');
 
 /** The number in a name of two hex digits; undefined for any other name. */
 export function parseHexPair(name: string): number | undefined {
   return /^[0-9A-Fa-f]{2}$/.test(name) ? Number.parseInt(name, 16) : undefined;
+}
+
+/** The JSON in every znode of the discovery tree: the holder of a node id, and the version. */
+export interface Assignment {
+  readonly taskId: string;
+  readonly nodeId: number;
+  /** The fencing token of the tenure. */
+  readonly version: number;
+  /** Further fields, such as `service`, `address`, `port`, `idWidth`, and others' own. */
+  readonly [field: string]: unknown;
+}
+
+/**
+ * The JSON of an assignment, with the three fields that all readers need first. A claim has no version before
+ * it exists.
+ */
+export function encodeAssignment(
+  assignment: Omit<Assignment, 'version'> & { readonly version: number | undefined },
+): string {
+  const { taskId, nodeId, version, ...more } = checked(
+    assignment,
+    { taskId: TEXT, nodeId: whole(0), version: maybe(whole(0)) },
+    'assignment',
+    [],
+  );
+  return JSON.stringify({ taskId, nodeId, version, ...more });
+}
+
+/**
+ * The assignment in a znode's data; undefined for anything that does not name task, node id and version. An
+ * integer beyond ±(2^53 − 1) is the text of its digits. Never throws.
+ *
+ * @param otherwise the version of one that names none
+ */
+export function decodeAssignment(data: Buffer, otherwise?: number): Assignment | undefined {
+  checkArguments({ data, otherwise }, { data: BYTES, otherwise: maybe(whole(0)) });
+  const fields = fieldsOf(data);
+  const { taskId, nodeId, version = otherwise } = fields;
+  if (typeof taskId !== 'string' || !isCount(nodeId) || !isCount(version)) return undefined;
+  return { ...fields, taskId, nodeId, version };
+}
+
+/**
+ * The fields of a znode's JSON object, with integers as in {@link decodeAssignment}; empty for anything else.
+ * Never throws.
+ */
+export function fieldsOf(data: Buffer | string): Readonly<Record<string, unknown>> {
+  try {
+    const fields = parseExactJson(data.toString());
+    return typeof fields === 'object' && fields !== null ? (fields as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

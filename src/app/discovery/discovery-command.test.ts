@@ -13,7 +13,7 @@ import { BoundSession } from '../../zookeeper/client/bound-session.js';
 import type { Znode } from '../../zookeeper/client/zookeeper.js';
 import { tableLines } from '../kit/answer.js';
 import { formatAddress } from '../kit/terminal/text.js';
-import { shownTree } from './tree-tables.js';
+import { shownTree } from './discovery-command.js';
 
 const SESSION = '0100000000000001';
 

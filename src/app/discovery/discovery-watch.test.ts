@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type DiscoveryEntry, entryOf, parsePath } from '../../node/monitor/discovery/discovery-snapshot.js';
-import { changeReport, changeText, discoveryChange } from './discovery-change.js';
+import { changeReport, changeText, discoveryChange } from './discovery-watch.js';
 
 function entry(
   path: string,

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../core/base/errors.js';
 import type { MultiOperation } from '../client/zookeeper.js';
-import { propertiesOf } from './context-tree.js';
+import { checkSize, planEdit, propertiesOf } from './context-tree.js';
 import { merged } from './read-contexts.js';
-import { checkSize, planEdit } from './tree-plan.js';
 
 const treeOf = (values: Readonly<Record<string, string>>) =>
   new Map(Object.entries(values).map(([path, value], version) => [path, { value, version }]));
@@ -159,7 +158,7 @@ describe('merging', () => {
   it('takes each key from the first layer that has it', () => {
     const layer = (context: string, properties: Readonly<Record<string, string>>) => ({
       context,
-      properties: new Map(Object.entries(properties)),
+      tree: new Map(Object.entries(properties).map(([key, value]) => [`/${key}`, { value }])),
     });
     const values = merged([
       layer('x@nodes=1', { b: '1' }),
