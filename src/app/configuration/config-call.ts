@@ -2,7 +2,7 @@ import { type ConfigName, contextsOf, overridesOf, rootOf } from '../../zookeepe
 import { type ConfigPublisher, configPublisher } from '../../zookeeper/configuration/publisher.js';
 import type { ConfigPlace } from '../../zookeeper/configuration/read-contexts.js';
 import { onConnecting, type ZooKeeperCall } from '../kit/call.js';
-import { UsageError } from '../kit/exit-codes.js';
+import { UsageError } from '../kit/io.js';
 
 /** The options of the commands of the group `config`, as they are on the command line. */
 interface ConfigOptions {

@@ -14,7 +14,7 @@ import { readContexts, repeated } from '../../zookeeper/configuration/read-conte
 import { answer, complain, sayJson, sayValue, withRows } from '../kit/answer.js';
 import { interruption, watching } from '../kit/call.js';
 import { showChanges } from '../kit/changes.js';
-import { ExitCode, UsageError } from '../kit/exit-codes.js';
+import { ExitCode, UsageError } from '../kit/io.js';
 import { pluralize, someOf } from '../kit/terminal/text.js';
 import { type ConfigCall, type ConfigWork, onConfig } from './config-call.js';
 import { fileFormat } from './file-formats.js';

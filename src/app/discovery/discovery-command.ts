@@ -7,7 +7,7 @@ import {
 import { DISCOVERY_PATH } from '../../zookeeper/discovery/tree-paths.js';
 import { answer, complain } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import { ExitCode, UsageError } from '../kit/exit-codes.js';
+import { ExitCode, UsageError } from '../kit/io.js';
 import { listLocks } from '../products.js';
 import { shownTree } from './tree-tables.js';
 

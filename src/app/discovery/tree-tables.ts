@@ -1,8 +1,7 @@
 import type { DiscoveryReport, EntryReport } from '../../node/wire/tree-report.js';
 import { NODES_PATH } from '../../zookeeper/discovery/tree-paths.js';
-import { type Table, withRows } from '../kit/answer.js';
-import type { Screen } from '../kit/terminal/io.js';
-import { type Cell, type Column, textOf } from '../kit/terminal/table.js';
+import { type Cell, type Column, type Table, textOf, withRows } from '../kit/answer.js';
+import type { Screen } from '../kit/io.js';
 import { formatAddress, pluralize } from '../kit/terminal/text.js';
 
 const COMMON: readonly Column[] = [
