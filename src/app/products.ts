@@ -5,7 +5,7 @@ import { DNS_COMMANDS } from './dns/dns-rows.js';
 import type { OpenDnsOptions } from './dns/open-dns.js';
 import type { NodeAppPart } from './http/node-app.js';
 import type { ZooKeeperCall } from './kit/call.js';
-import type { Io } from './kit/terminal/io.js';
+import type { Io } from './kit/io.js';
 import { RECIPE_COMMANDS } from './recipes/recipe-rows.js';
 import type { Settings } from './settings/settings.js';
 import { SHARDS_COMMANDS } from './shards/shards-rows.js';
@@ -69,7 +69,7 @@ export async function consoleParts(options: ConsoleOptions): Promise<readonly No
 }
 
 /** Reads and mends what the cluster has in its store next to the leases. */
-export const clusterPart = () => import('./shards/shards-part.js');
+export const clusterPart = () => import('./shards/shards-command.js');
 
 /** DNS next to HTTP, where `--dns` asks for it. @throws {ConfigError} as `openDns` does */
 export async function listenerFor(options: Omit<OpenDnsOptions, 'listen' | 'label'>) {

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Io, Screen } from '../../src/app/kit/terminal/io.js';
+import type { Io, Screen } from '../../src/app/kit/io.js';
 import { seededRandom, VirtualClock } from './virtual-clock.js';
 
 /** A command's surroundings as a test sees them. */

@@ -9,12 +9,10 @@ import { hostName } from '../../core/base/host/facts.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { VERSION } from '../../core/base/version.js';
 import { STORES } from '../../core/store/stores.js';
-import { ExitCode } from '../kit/exit-codes.js';
-import type { Screen } from '../kit/terminal/io.js';
+import { ExitCode, type Screen } from '../kit/io.js';
 import { standardErrorWrite } from '../kit/terminal/non-blocking-write.js';
 import type { ForwardedSignal, SignalSource } from '../kit/terminal/signal-relay.js';
-import { StandardError } from '../kit/terminal/standard-error.js';
-import { StandardOutput } from '../kit/terminal/standard-output.js';
+import { StandardError, StandardOutput } from '../kit/terminal/standard-streams.js';
 import { runCommandLine } from './commands/command-line.js';
 
 // The only file that touches the process' arguments, environment and exit.
@@ -82,7 +80,7 @@ const output = new StandardOutput(() => process.stdout, systemClock, {
   },
 });
 
-async function main(): Promise<void> {
+async function main() {
   const exitCode = await runCommandLine(
     process.argv.slice(2),
     {

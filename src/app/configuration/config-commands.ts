@@ -21,7 +21,7 @@ import { type ConfigPlace, readContexts, repeated } from '../../zookeeper/config
 import { answer, complain, sayJson, sayValue, withRows } from '../kit/answer.js';
 import { interruption, onConnecting, watching, type ZooKeeperCall } from '../kit/call.js';
 import { showChanges } from '../kit/changes.js';
-import { ExitCode, UsageError } from '../kit/exit-codes.js';
+import { ExitCode, UsageError } from '../kit/io.js';
 import { pluralize, someOf } from '../kit/terminal/text.js';
 import { fileFormat } from './file-formats.js';
 

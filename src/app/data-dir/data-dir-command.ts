@@ -11,10 +11,9 @@ import {
   type VersionDir,
   versionsIn,
 } from '../../core/data-dir/versions.js';
-import { answer, complain } from '../kit/answer.js';
+import { answer, type Column, complain } from '../kit/answer.js';
 import { type Call, reported } from '../kit/call.js';
-import { ExitCode } from '../kit/exit-codes.js';
-import type { Column } from '../kit/terminal/table.js';
+import { ExitCode } from '../kit/io.js';
 
 /** The facts of a version, in the order of the columns. */
 type Row = Readonly<Record<string, string | number | null>>;

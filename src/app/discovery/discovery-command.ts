@@ -6,11 +6,10 @@ import {
 } from '../../node/monitor/discovery/discovery-snapshot.js';
 import type { DiscoveryReport, EntryReport } from '../../node/wire/tree-report.js';
 import { DISCOVERY_PATH, NODES_PATH } from '../../zookeeper/discovery/layout.js';
-import { answer, complain, type Table, withRows } from '../kit/answer.js';
+import { answer, type Cell, type Column, complain, type Table, textOf, withRows } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import { ExitCode, UsageError } from '../kit/exit-codes.js';
-import type { Screen } from '../kit/terminal/io.js';
-import { type Cell, type Column, textOf } from '../kit/terminal/table.js';
+import type { Screen } from '../kit/io.js';
+import { ExitCode, UsageError } from '../kit/io.js';
 import { formatAddress, pluralize } from '../kit/terminal/text.js';
 import { listLocks } from '../products.js';
 

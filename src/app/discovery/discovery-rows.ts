@@ -1,5 +1,4 @@
-import { JSON_CHANGES, JSON_LINE, zooKeeperRows } from '../kit/command-row.js';
-import { OF_SERVICES } from '../kit/command-settings.js';
+import { JSON_CHANGES, JSON_LINE, OF_SERVICES, zooKeeperRows } from '../kit/command-row.js';
 import { SERVICE_COMMANDS } from '../services/services-rows.js';
 
 const row = zooKeeperRows('discovery', []);

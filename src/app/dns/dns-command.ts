@@ -9,7 +9,7 @@ import {
   logEnd,
   reported,
 } from '../kit/call.js';
-import { UsageError } from '../kit/exit-codes.js';
+import { UsageError } from '../kit/io.js';
 import { loggerFor } from '../kit/log/logger.js';
 import { zookeeperLog } from '../kit/log/zookeeper-log.js';
 import { openDns } from './open-dns.js';

@@ -1,5 +1,4 @@
-import type { CommandRow } from '../kit/command-row.js';
-import { OF_SERVICES, OF_STORE } from '../kit/command-settings.js';
+import { type CommandRow, OF_SERVICES, OF_STORE } from '../kit/command-row.js';
 import { namesOf } from '../settings/settings-table.js';
 import { DNS_SETTINGS } from './dns-settings.js';
 

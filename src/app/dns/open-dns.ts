@@ -4,8 +4,8 @@ import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store
 import { QuickRandom } from '../../zookeeper/services/strategies.js';
 import type { MetricsText } from '../http/node-app.js';
 import { connectTo, isVisible } from '../kit/call.js';
+import type { Io } from '../kit/io.js';
 import type { Logger } from '../kit/log/logger.js';
-import type { Io } from '../kit/terminal/io.js';
 import type { Settings } from '../settings/settings.js';
 import { dnsMetrics } from './dns-metrics.js';
 import { startDnsServer } from './dns-server.js';

@@ -7,9 +7,8 @@ import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import type { Settings, ZooKeeperSettings } from '../settings/settings.js';
 import { complain } from './answer.js';
-import { ExitCode, exitCodeOf, exitCodeOfSignal, exitCodeOfStop } from './exit-codes.js';
+import { ExitCode, exitCodeOf, exitCodeOfSignal, exitCodeOfStop, type Io } from './io.js';
 import type { Logger } from './log/logger.js';
-import type { Io } from './terminal/io.js';
 import { Interrupted, SignalRelay } from './terminal/signal-relay.js';
 
 /** One call of a command. */

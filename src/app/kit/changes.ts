@@ -2,8 +2,7 @@ import type { SessionState } from '../../zookeeper/client/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { type Asker, sayJson, sayLines } from './answer.js';
 import { onConnecting, watching, type ZooKeeperCall } from './call.js';
-import { type Color, paintFor } from './terminal/color.js';
-import { printable } from './terminal/text.js';
+import { type Color, paintFor, printable } from './terminal/text.js';
 
 /** Shows a change: `report` for programs, else each text as a line, with the time before it. */
 type ShowChange = (report: object, color: Color | undefined, ...texts: readonly string[]) => void;

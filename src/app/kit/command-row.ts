@@ -1,8 +1,17 @@
+import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import type { SettingKind } from '../../core/settings/values.js';
+import { STORE_SETTINGS } from '../../core/store/store-settings.js';
+import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
+import { HTTP_SETTINGS } from '../http/http-settings.js';
 import type { Settings } from '../settings/settings.js';
-import type { SettingDefaults, SettingName } from '../settings/settings-table.js';
+import {
+  environmentName,
+  namesOf,
+  SETTINGS,
+  type SettingDefaults,
+  type SettingName,
+} from '../settings/settings-table.js';
 import type { Call, WithZooKeeper } from './call.js';
-import { OF_ZOOKEEPER } from './command-settings.js';
 
 /**
  * Resolves to the exit code; a failure has been reported on standard error by then.
@@ -99,3 +108,61 @@ export function zooKeeperRows(
     ...facts,
   });
 }
+
+/** An option with its heading in the help, where that is not the one of the command's own options. */
+export type GroupedOption = readonly [
+  flags: string,
+  help: string,
+  more?: OptionRow[2] & { readonly group?: string; readonly choices?: readonly string[] | undefined },
+];
+
+/** All options of a command: its own, and its settings in the order of their table. */
+export function optionsOf({ options = [], settings, defaults = {} }: CommandRow): GroupedOption[] {
+  const rows = SETTINGS.filter(({ name }) => settings.includes(name));
+  const others = rows.map(({ name, group, sentence, kind, default: usual, repeatable }): GroupedOption => {
+    const standard = defaults[name] ?? usual;
+    const facts = [kind.range, standard && `default: ${standard}`]
+      .filter((fact) => fact !== undefined)
+      .join('; ');
+    const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
+    const flag = kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`;
+    return [flag, help, { group, choices: kind.choices, ...(repeatable && { repeatable }) }];
+  });
+  return [...options, ...others];
+}
+
+/** The examples of a command, or of all, below its help. */
+export function examplesOf({ examples, zookeeper }: Pick<CommandRow, 'examples' | 'zookeeper'>): string {
+  const heading =
+    zookeeper === 'required' ? 'Examples, with NODELEASE_ZOOKEEPER=zk1:2181,zk2:2181' : 'Examples';
+  return [`\n${heading}:`, ...examples.map((example) => `  $ nodelease ${example}`)].join('\n');
+}
+
+type Names = readonly SettingName[];
+
+// Which commands have a setting: the rows name these. The groups of the settings' table say the rest.
+const OF_LOG: Names = ['log-level', 'log-format'];
+export const OF_STORE: Names = [...namesOf(STORE_SETTINGS), ...OF_LOG];
+export const OF_ZOOKEEPER: Names = [
+  'zookeeper',
+  'zookeeper-auth',
+  'zookeeper-session-timeout',
+  ...namesOf(ZOOKEEPER_TLS_SETTINGS),
+  ...OF_LOG,
+];
+/** Of all that is about node ids. */
+export const OF_NODE_IDS: Names = [...OF_STORE, ...OF_ZOOKEEPER, 'provider'];
+/** Of the commands that may create a cluster. */
+export const CREATING: Names = [...OF_NODE_IDS, 'nodes', 'duration', 'grace'];
+/** Of the commands that hold a node id for other processes. */
+const OF_HOLDING: Names = ['on-retire', 'node-id', 'zookeeper-required', 'ready-timeout'];
+/** Of the commands that acquire a node id. */
+export const ACQUIRING: Names = [
+  ...OF_NODE_IDS,
+  ...namesOf(LEASE_SETTINGS).filter((name) => !OF_HOLDING.includes(name)),
+];
+/** Of the commands that have a console. */
+export const OF_CONSOLE: Names = [...namesOf(HTTP_SETTINGS), 'config-root', 'service-base-path'];
+export const HOLDING: Names = [...ACQUIRING, ...OF_CONSOLE, ...OF_HOLDING];
+/** Of services. */
+export const OF_SERVICES: Names = [...OF_ZOOKEEPER, 'service-base-path'];

@@ -72,7 +72,7 @@ export abstract class Mirror<T> {
     return this.received;
   }
 
-  #receive(news: T): void {
+  #receive(news: T) {
     this.received = news;
     this.#listeners.notify(news);
   }

@@ -1,12 +1,9 @@
 import { orAborted } from '../../core/base/abort.js';
 import { explain } from '../../core/base/errors.js';
 import { whileStoreIsBusy } from '../../core/lease/session/store-retry.js';
-import { complain, sayJson, sayLines } from './answer.js';
+import { complain, fitLine, sayJson, sayLines } from './answer.js';
 import { interruptible, watching } from './call.js';
-import { ExitCode } from './exit-codes.js';
-import { Frame } from './terminal/frame.js';
-import type { Io, Screen } from './terminal/io.js';
-import { fitLine } from './terminal/table.js';
+import { ExitCode, type Io, type Screen } from './io.js';
 
 /** How readings are shown. */
 export interface ShowOptions {
@@ -87,5 +84,34 @@ async function watch(read: Reader, { json }: ShowOptions, io: Io): Promise<numbe
     );
   } finally {
     frame.end();
+  }
+}
+
+// The cursor hidden, and long lines cut by the terminal: a wrapped line would shift the lines below it.
+const BEGIN = '\x1b[?25l\x1b[?7l';
+const END = '\x1b[?7h\x1b[?25h';
+const CLEAR = '\x1b[2J';
+const HOME = '\x1b[H';
+const ERASE_LINE = '\x1b[K';
+const TO_END_OF_SCREEN = '\x1b[J';
+
+/** Lines on a terminal that are drawn again and again in the same place, without flicker. */
+export class Frame {
+  #begun = false;
+
+  constructor(private readonly io: Io) {}
+
+  /** Draws the lines, which must fit the terminal, less one row. */
+  draw(lines: readonly string[]): void {
+    const start = this.#begun ? HOME : BEGIN + CLEAR + HOME;
+    this.#begun = true;
+    // Erased first: after a line that fills its row, the cursor is still on the last character.
+    this.io.stdout(`${start}${lines.map((line) => `${ERASE_LINE}${line}\n`).join('')}${TO_END_OF_SCREEN}`);
+  }
+
+  /** Gives the cursor back, below the lines. Idempotent. */
+  end(): void {
+    if (this.#begun) this.io.stdout(END);
+    this.#begun = false;
   }
 }

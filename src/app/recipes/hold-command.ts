@@ -7,9 +7,9 @@ import { lock } from '../../zookeeper/recipes/lock.js';
 import { readLock, writeLock } from '../../zookeeper/recipes/read-write-lock.js';
 import { semaphore } from '../../zookeeper/recipes/semaphore.js';
 import { connectTo, type ZooKeeperCall } from '../kit/call.js';
-import { UsageError } from '../kit/exit-codes.js';
 import type { HoldingOptions } from '../kit/holding.js';
-import { type Hold, runHeldCommand } from '../supervisor/held-command.js';
+import { UsageError } from '../kit/io.js';
+import { type Hold, runHeldCommand } from '../supervisor/supervised-command.js';
 
 /** The options, as they are on the command line; those of read/write locks and semaphores among them. */
 interface Options extends HoldingOptions {

@@ -1,9 +1,8 @@
 import { parsePaths } from '../../zookeeper/client/znode-path.js';
 import type { Contender } from '../../zookeeper/recipes/standing.js';
 import { standingsBelow } from '../../zookeeper/recipes/standings.js';
-import { answer } from '../kit/answer.js';
+import { answer, type Column } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import type { Column } from '../kit/terminal/table.js';
 import { formatDuration, someOf } from '../kit/terminal/text.js';
 
 const COLUMNS: readonly Column[] = [

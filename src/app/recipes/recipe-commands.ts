@@ -7,8 +7,8 @@ import { type Queue, type QueueOptions, queue } from '../../zookeeper/recipes/qu
 import type { TakenItem } from '../../zookeeper/recipes/queue/taken-item.js';
 import { answer, complain, sayJson, sayValue } from '../kit/answer.js';
 import { onConnecting, type ZooKeeperCall } from '../kit/call.js';
-import { ExitCode, exitCodeOfSignal } from '../kit/exit-codes.js';
 import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
+import { ExitCode, exitCodeOfSignal } from '../kit/io.js';
 
 /** The options, as they are on the command line. */
 interface RecipeCommandOptions extends Pick<HoldingOptions, 'try' | 'timeout'> {

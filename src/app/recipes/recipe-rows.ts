@@ -1,6 +1,11 @@
 import { integer } from '../../core/settings/values.js';
-import { type CommandRow, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
-import { OF_ZOOKEEPER } from '../kit/command-settings.js';
+import {
+  type CommandRow,
+  JSON_LINE,
+  OF_ZOOKEEPER,
+  type OptionRow,
+  zooKeeperRows,
+} from '../kit/command-row.js';
 import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../kit/holding.js';
 import type { HeldKind } from './hold-command.js';
 

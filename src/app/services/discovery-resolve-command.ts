@@ -12,10 +12,9 @@ import { NoInstanceError, ServiceProvider } from '../../zookeeper/services/servi
 import { parseStrategy } from '../../zookeeper/services/strategies.js';
 import { answer, complain } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import { ExitCode } from '../kit/exit-codes.js';
-import type { Io } from '../kit/terminal/io.js';
+import { ExitCode, type Io } from '../kit/io.js';
 import { callWithTimeout } from '../kit/terminal/with-timeout.js';
-import { parseEndpointName } from '../settings/endpoints.js';
+import { parseEndpointName } from '../settings/zookeeper-settings.js';
 
 /** The options of `discovery resolve`, as they are on the command line. */
 interface ResolveOptions {

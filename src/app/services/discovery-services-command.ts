@@ -6,10 +6,9 @@ import { instanceUrl } from '../../zookeeper/services/instance/uri-spec.js';
 import { mixedPayloads } from '../../zookeeper/services/mixed-payloads.js';
 import { type InstanceWithStat, ServiceDirectory } from '../../zookeeper/services/service-directory.js';
 import { servicePath } from '../../zookeeper/services/service-path.js';
-import { answer, complain, withRows } from '../kit/answer.js';
+import { answer, type Cell, type Column, complain, withRows } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import { ExitCode } from '../kit/exit-codes.js';
-import type { Cell, Column } from '../kit/terminal/table.js';
+import { ExitCode } from '../kit/io.js';
 import { formatAddress, pluralize, someOf } from '../kit/terminal/text.js';
 
 /** A service, and who offers it. */

@@ -4,7 +4,7 @@ import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js'
 import { mixedPayloads } from '../../zookeeper/services/mixed-payloads.js';
 import { ServiceDirectory } from '../../zookeeper/services/service-directory.js';
 import { servicePath } from '../../zookeeper/services/service-path.js';
-import type { Io } from '../kit/terminal/io.js';
+import type { Io } from '../kit/io.js';
 import type { ZooKeeperSettings } from '../settings/settings.js';
 
 interface MixedServicesOptions extends Pick<Io, 'clock'> {

@@ -1,6 +1,5 @@
 import { choice } from '../../core/settings/values.js';
-import { JSON_LINE, zooKeeperRows } from '../kit/command-row.js';
-import { OF_SERVICES } from '../kit/command-settings.js';
+import { JSON_LINE, OF_SERVICES, zooKeeperRows } from '../kit/command-row.js';
 
 const row = zooKeeperRows('discovery', [], { settings: OF_SERVICES });
 

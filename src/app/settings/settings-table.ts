@@ -42,8 +42,6 @@ const GROUPS = {
   Logging: { rows: LOG_SETTINGS },
 } as const satisfies Readonly<Record<string, SettingGroup>>;
 
-const ALL: readonly SettingGroup[] = Object.values(GROUPS);
-
 /** The row of each setting. */
 export const ROWS = {
   ...LEASE_SETTINGS,
@@ -116,7 +114,9 @@ export const SETTINGS: readonly NamedSetting[] = Object.entries<SettingGroup>(GR
 
 /** The settings that a command has since their groups say so. */
 export function settingsOf(command: string): readonly SettingName[] {
-  return ALL.flatMap(({ rows, commands }) => (commands?.includes(command) ? namesOf(rows) : []));
+  return Object.values<SettingGroup>(GROUPS).flatMap(({ rows, commands }) =>
+    commands?.includes(command) ? namesOf(rows) : [],
+  );
 }
 
 /** The names of settings. */

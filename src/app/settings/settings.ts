@@ -1,24 +1,30 @@
 import { ConfigError } from '../../core/base/errors.js';
+import { nearest } from '../../core/base/option-check.js';
 import { ordinalOf } from '../../core/lease/hold/static-lease.js';
 import { CLUSTER_DEFAULTS } from '../../core/lease/model/cluster-config.js';
 import { leastGraceMs, MAX_NODE_IDS } from '../../core/lease/model/lease-state.js';
+import { isServiceLink } from '../../core/settings/service-links.js';
 import { type Given, GivenSettings, refuse, type SettingSources } from '../../core/settings/sources.js';
 import { parseInteger } from '../../core/settings/values.js';
 import type { StoreAccess } from '../../core/store/store-access.js';
+import type { OwnSettings } from '../../core/store/store-kind.js';
+import { listed, STORES, storeKindOf } from '../../core/store/stores.js';
 import {
   type AllSettings,
+  environmentName,
   type PlainSettings,
   type ReadSettings,
   ROWS,
   readByProducts,
   readPlain,
   SETTINGS,
+  type SettingName,
   type SettingValue,
 } from './settings-table.js';
-import { readStoreAccess } from './store-access.js';
+import { readTlsFiles, tlsFile } from './tls-files.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
-export { environmentName, SETTINGS, type SettingName } from './settings-table.js';
+export { environmentName } from './settings-table.js';
 export type { ZooKeeperSettings } from './zookeeper-settings.js';
 
 /**
@@ -71,14 +77,14 @@ export function readSettings(sources: SettingSources): Settings {
  * An empty variable is a slip, such as a reference to another one that is not set, and must not have the
  * default used without a word.
  */
-function checkNoneEmpty({ env }: SettingSources): void {
+function checkNoneEmpty({ env }: SettingSources) {
   const empty = Object.keys(env).find((name) => name.startsWith('NODELEASE_') && env[name] === '');
   if (empty !== undefined)
     throw new ConfigError(empty, '', 'a value (for the default, do not set the variable)');
 }
 
 /** Settings that are of no use alone. Other reads see to ZooKeeper and its TLS. */
-function checkNeeds(all: AllSettings): void {
+function checkNeeds(all: AllSettings) {
   for (const { name, wanted } of SETTINGS) {
     // Of a command that announces nothing, --service-base-path is another setting.
     if (wanted === undefined || (name === 'service' && all.sources.announces === false)) continue;
@@ -87,14 +93,14 @@ function checkNeeds(all: AllSettings): void {
   }
 }
 
-function checkGrace(all: AllSettings, { durationMs = CLUSTER_DEFAULTS.durationMs, graceMs }: Settings): void {
+function checkGrace(all: AllSettings, { durationMs = CLUSTER_DEFAULTS.durationMs, graceMs }: Settings) {
   const min = leastGraceMs(durationMs);
   const given = all.find('grace');
   if (given && graceMs !== undefined && graceMs < min)
     refuse(given, `at least ${min}ms (a thousandth of the duration, since clocks drift)`);
 }
 
-function checkNodeId(all: AllSettings, { nodeId, nodes }: Settings): void {
+function checkNodeId(all: AllSettings, { nodeId, nodes }: Settings) {
   const given = all.find('node-id');
   if (given === undefined || nodeId === undefined) return;
   const store = all.find('store');
@@ -110,7 +116,7 @@ function checkNodeId(all: AllSettings, { nodeId, nodes }: Settings): void {
 }
 
 /** `--provider zookeeper` needs ZooKeeper, and nothing that is about leases in a store. */
-function checkProvider(all: AllSettings, { provider, zookeeper }: Settings): void {
+function checkProvider(all: AllSettings, { provider, zookeeper }: Settings) {
   const given = all.find('provider');
   if (given === undefined || provider === 'store') return;
   if (zookeeper === undefined)
@@ -140,4 +146,65 @@ function staticNodeId(given: Given, hostname: string): number {
       `a host name that ends in an ordinal from 0 to ${max}, such as web-3`,
     );
   }
+}
+
+/**
+ * How to reach the store. Settings of other stores are of no use: flags are refused, variables may be there
+ * for other programs.
+ *
+ * @throws {ConfigError} naming the setting as the user gave it, and what was expected
+ */
+function readStoreAccess(all: AllSettings, url: string): StoreAccess {
+  const { own, endpoint: takesEndpoint } = storeKindOf(url) ?? {};
+  for (const { own: other, schemes } of STORES) {
+    if (other === own) continue;
+    const useless = all.firstFlag((_, name) => name in (other?.settings ?? {}));
+    const expected = `a store of ${listed(schemes.map((scheme) => `${scheme}://`))} with it`;
+    if (useless) refuse({ ...useless, text: '…' }, expected);
+  }
+  const server = all.find('endpoint');
+  const endpoint = all.read('endpoint');
+  if (server && takesEndpoint === undefined && (server.flag || !all.find('store')?.flag)) {
+    const having = STORES.flatMap((kind) => (kind.endpoint ? [`${kind.schemes[0]}:`] : []));
+    refuse(server, `no endpoint with the store ${url} (only ${listed(having, 'and')} have one)`);
+  }
+  return {
+    endpoint: takesEndpoint && endpoint,
+    region: all.read('region'),
+    ...(own && { [own.option]: readOwn(all, own, url) }),
+  };
+}
+
+/** The settings that the kind of store has alone, by the fields of its option. */
+function readOwn(all: AllSettings, { option, settings, tlsScheme }: OwnSettings, url: string): object {
+  const values = Object.entries(settings).map(([name, { option: field = '' }]) => [
+    field.slice(option.length + 1),
+    all.read(name as SettingName),
+  ]);
+  if (tlsScheme === undefined || url.startsWith(`${tlsScheme}:`))
+    return { ...Object.fromEntries(values), ...(tlsScheme && readTlsFiles(all, option)) };
+  const useless = tlsFile(all, option);
+  if (useless) refuse(useless, `a store of ${tlsScheme}:// with it (nothing is encrypted without)`);
+  return Object.fromEntries(values);
+}
+
+const PREFIX = 'NODELEASE_';
+/** The last one is of `run` for its command. */
+const KNOWN = [...SETTINGS.map(({ name }) => environmentName(name)), 'NODELEASE_URL'].map((name) =>
+  name.slice(PREFIX.length),
+);
+
+/**
+ * What is wrong with the variables that have the prefix of settings and are none: most likely misspelt, so
+ * that a default is used.
+ */
+export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(env).flatMap(([name, text]) => {
+    const rest = name.slice(PREFIX.length);
+    const isOurs = name.startsWith(PREFIX) && text !== undefined && !isServiceLink(name, text);
+    if (!isOurs || KNOWN.includes(rest)) return [];
+    const near = nearest(rest, KNOWN);
+    const hint = near === undefined ? '' : `: the nearest is ${PREFIX}${near}`;
+    return [`${name} is no setting, and has no effect${hint}`];
+  });
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { SETTINGS } from './settings.js';
-import { environmentName } from './settings-table.js';
-import { unknownVariables } from './unknown-variables.js';
+import { unknownVariables } from './settings.js';
+import { environmentName, SETTINGS } from './settings-table.js';
 
 describe('variables with the prefix of settings', () => {
   it.each([

@@ -1,11 +1,17 @@
+import { ConfigError } from '../../core/base/errors.js';
 import type { CheckTarget } from '../../core/settings/listen-address.js';
 import { type Given, refuse } from '../../core/settings/sources.js';
 import type { ConnectString } from '../../zookeeper/client/connect-string.js';
 import type { ZooKeeperTls } from '../../zookeeper/client/connection/tls.js';
-import { type Announcement, checkPayload, type PayloadType } from '../../zookeeper/discovery/announcement.js';
+import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
+import {
+  type AnnouncedEndpoint,
+  type Announcement,
+  checkPayload,
+  type PayloadType,
+} from '../../zookeeper/discovery/announcement.js';
 import { checkAddress, checkServiceName } from '../../zookeeper/services/instance/new-instance.js';
 import { shortened } from '../../zookeeper/services/shortened.js';
-import { readEndpoints } from './endpoints.js';
 import { type AllSettings, SETTINGS } from './settings-table.js';
 import { readTlsFiles, tlsFile } from './tls-files.js';
 
@@ -76,7 +82,7 @@ function readTls(all: AllSettings): ZooKeeperTls | undefined {
   return undefined;
 }
 
-function checkNothingToAnnounce(all: AllSettings): void {
+function checkNothingToAnnounce(all: AllSettings) {
   // By itself, or since the setting that it belongs to does.
   const useless = all.firstFlag(
     ({ needs }) =>
@@ -127,7 +133,7 @@ function readCheck(all: AllSettings): CheckSettings | undefined {
 }
 
 /** Other programs must be able to read what the instance is registered with; its id is the task's. */
-function checkInstance(all: AllSettings): void {
+function checkInstance(all: AllSettings) {
   for (const name of ['service', 'task-id'] as const) {
     const given = all.find(name);
     if (given) checkServiceName(given.text, given.label);
@@ -144,4 +150,50 @@ function parsePayload(given: Given, type: PayloadType): Readonly<Record<string, 
     refuse({ ...given, text: shortened(given.text) }, 'a JSON object such as {"weight":5}');
   }
   return payload === null ? {} : checkPayload(payload, type, given.label);
+}
+
+const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
+/** How many endpoints one task may announce. */
+const MAX_ENDPOINTS = 100;
+
+/**
+ * The endpoints to announce: those of the flags, else those of the variable. One that is named twice is
+ * announced once.
+ *
+ * @throws {ConfigError} when a name or a key cannot be a znode's, or there are too many
+ */
+function readEndpoints(all: AllSettings): readonly AnnouncedEndpoint[] {
+  if (all.sources.announces === false) return [];
+  const given = all.findAll('announce');
+  const flags = given.filter(({ flag }) => flag);
+  const names = flags.length > 0 ? flags : given.flatMap(listed);
+  const excess = names[MAX_ENDPOINTS];
+  if (excess) refuse(excess, `at most ${MAX_ENDPOINTS} endpoints`);
+  return [...new Map(names.map(parseEndpointName).map((each) => [JSON.stringify(each), each])).values()];
+}
+
+const listed = (given: Given) => given.text.split(',').map((text) => ({ ...given, text: text.trim() }));
+
+/**
+ * The name of an endpoint, and its key after the first colon.
+ * @throws {ConfigError} when one of them cannot be a znode's
+ */
+export function parseEndpointName(given: Given): AnnouncedEndpoint {
+  const { text, label } = given;
+  if (/[,;]/.test(text))
+    refuse(given, `${NAME_AND_KEY}: several have an option each, or commas between them in a variable`);
+  if (text.includes('://'))
+    refuse(given, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);
+  const [, endpoint = '', key] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];
+  try {
+    checkZnodeName(endpoint, label);
+    if (key !== undefined) checkZnodeName(key, label);
+  } catch (error) {
+    // It names the whole text: of a part that is empty, say, the user would not know where it comes from.
+    throw error instanceof ConfigError
+      ? new ConfigError(label, text, `${NAME_AND_KEY}, each ${error.expected}`)
+      : error;
+  }
+  if (key === '_') refuse(given, 'a key other than _, which stands for none');
+  return key === undefined ? { endpoint } : { endpoint, key };
 }

@@ -148,7 +148,7 @@ export class ProgramShards {
   }
 
   /** Resolves when no more answers are to be expected, or `signal` aborts. */
-  async #programsAnswer(signal: AbortSignal): Promise<void> {
+  async #programsAnswer(signal: AbortSignal) {
     const { clock } = this;
     const from = clock.monotonic();
     while (!signal.aborted) {
@@ -175,15 +175,15 @@ export class ProgramShards {
   }
 
   /** One that still follows has not said so: it may be another program. */
-  get #allHaveEnded(): boolean {
+  get #allHaveEnded() {
     return this.#haveEnded && this.#followers === 0;
   }
 
-  #endMoving(): void {
+  #endMoving() {
     for (const { end } of this.#held.values()) end?.();
   }
 
-  #followersAre(followers: number): void {
+  #followersAre(followers: number) {
     const before = this.#followers;
     this.#followers = followers;
     if (this.#allHaveEnded) this.#endMoving();
@@ -196,7 +196,7 @@ export class ProgramShards {
   }
 
   /** No program follows any more that could answer: one that comes is asked again. */
-  #withdraw(): void {
+  #withdraw() {
     if (this.#followers > 0 || this.#isLeaving) return;
     for (const work of this.#held.values()) {
       if (work.deadline === null || isUrgent(work)) continue;
@@ -205,7 +205,7 @@ export class ProgramShards {
     }
   }
 
-  #change({ shard }: Work): void {
+  #change({ shard }: Work) {
     this.#changed.add(shard);
     this.touch();
   }
@@ -218,7 +218,7 @@ export class ProgramShards {
     void this.clock.sleep(0).then(() => this.#report());
   }
 
-  #report(): void {
+  #report() {
     this.#isReporting = false;
     const deadline = this.clock.now() + this.stopTimeoutMs;
     if (this.#followers > 0 || this.#isLeaving)
@@ -232,7 +232,7 @@ export class ProgramShards {
 }
 
 /** Whether its work is to end at once: the lease is lost, or the map is damaged. */
-function isUrgent({ signal }: Work): boolean {
+function isUrgent({ signal }: Work) {
   return signal.aborted && !(signal.reason instanceof StopTimeoutError);
 }
 

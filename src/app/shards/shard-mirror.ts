@@ -145,7 +145,7 @@ export class ShardPublisher extends Publisher<ShardsNews> {
     return { count, epoch: this.#shards?.epoch ?? 0, end: this.#end, isLeaving: this.#isLeaving };
   }
 
-  #onEvent(event: ShardEvent, log: Log): void {
+  #onEvent(event: ShardEvent, log: Log) {
     if (event.type === 'epoch') this.#programs.touch();
     if (event.type === 'damaged' || event.type === 'store-failed') leaseLog(log)(event);
     else if (event.type !== 'failed') log.debug(event, `shards: ${event.type}`);
@@ -157,7 +157,7 @@ export class ShardPublisher extends Publisher<ShardsNews> {
     }
   }
 
-  #report(changed: ReadonlySet<number>): void {
+  #report(changed: ReadonlySet<number>) {
     if (this.#late.size > 0) {
       const have = this.#late.size > 1 ? 'have' : 'has';
       this.#log?.warn(
@@ -227,11 +227,11 @@ export class ShardMirror extends Mirror<ShardsNews> implements ServedShards {
     this.#say({ type: 'ended' });
   }
 
-  #say(news: ProgramNews | Closed): void {
+  #say(news: ProgramNews | Closed) {
     this.port.postMessage(news);
   }
 
-  #apply({ held, gone, isLeaving }: ShardsNews): void {
+  #apply({ held, gone, isLeaving }: ShardsNews) {
     for (const each of held) this.#held.set(each.shard, each);
     for (const shard of gone) this.#held.delete(shard);
     if (!isLeaving) return;

@@ -5,7 +5,7 @@ import { inVirtualTime } from '../../../test/support/virtual-clock.js';
 import { encodeCluster, newCluster } from '../../core/lease/model/cluster-config.js';
 import { encodeMap, SHARDS_KEY } from '../../node/shards/shard-map.js';
 import { showStatus } from '../cli/status/status-command.js';
-import type { Screen } from '../kit/terminal/io.js';
+import type { Screen } from '../kit/io.js';
 import { showShards } from './shards-command.js';
 
 const COMPLETE = { json: false, watch: false };

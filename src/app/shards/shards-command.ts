@@ -1,15 +1,17 @@
 import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
 import { StoreUnusableError } from '../../core/base/errors.js';
+import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { inspectNode } from '../../core/lease/operate/inspect.js';
 import { readCluster } from '../../core/lease/session/cluster-store.js';
-import type { StoreSession } from '../../core/lease/session/store-session.js';
-import { readShards, shardsText } from '../../node/shards/read-shards.js';
-import { MAX_FAILED, type MapMember } from '../../node/shards/shard-map.js';
-import { tableLines } from '../kit/answer.js';
+import type { SessionCall, StoreSession } from '../../core/lease/session/store-session.js';
+import { readShards, shardCounts, shardsText } from '../../node/shards/read-shards.js';
+import { MAX_FAILED, type MapMember, SHARDS_KEY } from '../../node/shards/shard-map.js';
+import { complain, tableLines } from '../kit/answer.js';
 import { type Call, onStore } from '../kit/call.js';
+import { finding, type PartReport } from '../kit/finding.js';
+import type { Io } from '../kit/io.js';
 import { type ShowOptions, type StatusView, show } from '../kit/show.js';
-import type { Io } from '../kit/terminal/io.js';
-import { formatDuration } from '../kit/terminal/text.js';
+import { formatDuration, someOf } from '../kit/terminal/text.js';
 
 const NODES = [
   ['NODE', 'right'],
@@ -89,3 +91,33 @@ const failedText = (failed: number) =>
   `${failed === MAX_FAILED ? `${failed} or more` : failed} ${failed === 1 ? 'start has' : 'starts in a row have'} failed`;
 const tenureOf = (member?: MapMember) => (member ? { nodeId: member.id, version: member.version } : null);
 const nameOf = (member?: MapMember) => (member ? `${member.id} (version ${member.version})` : '');
+
+/** Reads the map of shards; undefined for a cluster without it. @throws {StoreError} */
+export async function readPart(
+  session: StoreSession,
+  config: ClusterConfig,
+  call: SessionCall,
+): Promise<PartReport | undefined> {
+  const found = await readShards(session, config, call);
+  if (found === undefined) return undefined;
+  const { map, problem = null } = found;
+  const counts = shardCounts(map);
+  const report = { count: map.shards.length, epoch: map.epoch, ...counts, problem };
+  const status = problem ? 'fault' : counts.failing > 0 ? 'warning' : 'ok';
+  return { finding: finding('shards', status, shardsText(found)), report };
+}
+
+/** Mends the map, once all leases are sound; undefined where that is not due. @throws {StoreError} */
+export async function repairPart(session: StoreSession, io: Io): Promise<PartReport | undefined> {
+  const { repairShards } = await import('../../node/shards/repair-shards.js');
+  const onWait = (ids: readonly number[]) =>
+    complain(
+      io,
+      `${SHARDS_KEY}: no shard runs until all nodes have stopped theirs: waiting for node id ${someOf(ids.map(String))}; ` +
+        'nodelease release ID --force ends the wait for a node that hangs',
+    );
+  const report = await repairShards({ session, ...io, onWait });
+  if (report === undefined) return undefined;
+  const text = `${SHARDS_KEY} ${report.problem}: mended, from epoch ${report.epoch} on`;
+  return { finding: finding('shards', 'ok', text), report };
+}

@@ -1,5 +1,4 @@
-import { type CommandRow, JSON_LINE } from '../kit/command-row.js';
-import { OF_STORE } from '../kit/command-settings.js';
+import { type CommandRow, JSON_LINE, OF_STORE } from '../kit/command-row.js';
 
 /** The commands on shards. */
 export const SHARDS_COMMANDS: readonly CommandRow[] = [

@@ -10,10 +10,9 @@ import { checkAddress, checkRoot, titleOf } from '../../zookeeper/shared-data/la
 import { readSharedData, type SharedDataQuery } from '../../zookeeper/shared-data/report.js';
 import { type SharedData, sharedData } from '../../zookeeper/shared-data/shared-data.js';
 import { SharedDataError } from '../../zookeeper/shared-data/shared-data-error.js';
-import { type Answer, answer, complain, sayValue } from '../kit/answer.js';
+import { type Answer, answer, type Cell, type Column, complain, sayValue } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import { ExitCode } from '../kit/exit-codes.js';
-import type { Cell, Column } from '../kit/terminal/table.js';
+import { ExitCode } from '../kit/io.js';
 import { someOf } from '../kit/terminal/text.js';
 
 /** The options as they are on the command line. */

@@ -102,7 +102,7 @@ export function describeTarget(target: CheckTarget): string {
   return `${origin}${pathname}`;
 }
 
-async function connectTo(to: ListenAddress, lookup: LookupFunction, signal: AbortSignal): Promise<void> {
+async function connectTo(to: ListenAddress, lookup: LookupFunction, signal: AbortSignal) {
   signal.throwIfAborted();
   const socket = connect({ ...to, lookup, autoSelectFamily: true });
   const cancel = onAbort(signal, () => socket.destroy(new Error('given up')));

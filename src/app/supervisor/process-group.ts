@@ -74,7 +74,7 @@ function statOf(pid: string): string[] {
 }
 
 /** The 20th field of all is the number of threads. */
-function hasEnded(stat: readonly string[]): boolean {
+function hasEnded(stat: readonly string[]) {
   return stat[0] === 'X' || (stat[0] === 'Z' && Number(stat[17]) <= 1);
 }
 

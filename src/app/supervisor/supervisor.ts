@@ -1,7 +1,7 @@
 import { onAbort } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
 import { type LossReason, leavesTime } from '../../core/lease/model/lease.js';
-import { ExitCode, exitCodeOfSignal } from '../kit/exit-codes.js';
+import { ExitCode, exitCodeOfSignal } from '../kit/io.js';
 import type { Logger } from '../kit/log/logger.js';
 import {
   asksToStop,

@@ -77,7 +77,7 @@ export class WaitFile {
   }
 
   /** A file that is named here by mistake may be its owner's only copy. */
-  async #checkLeftOver(): Promise<void> {
+  async #checkLeftOver() {
     if (!(await this.#orUnusable(isLeftOver(this.path))))
       throw unusable(this.path, 'something else is there, and left alone');
   }
@@ -89,7 +89,7 @@ export class WaitFile {
   }
 
   /** Writes a file next to it that says this, for `use` to move; what is left of it is removed. */
-  async #withDraft(text: string, use: (draft: string) => Promise<void>): Promise<void> {
+  async #withDraft(text: string, use: (draft: string) => Promise<void>) {
     const draft = `${this.path}.${this.random.hex(4)}`;
     try {
       // Through one handle: another user of the folder can put something else at the path at any time.

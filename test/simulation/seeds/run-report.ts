@@ -1,4 +1,4 @@
-import { renderTable } from '../../../src/app/kit/terminal/table.js';
+import { renderTable } from '../../../src/app/kit/answer.js';
 import { formatSetting } from '../../../src/app/kit/terminal/text.js';
 import { digest } from '../checks/history-digest.js';
 import { RECIPES } from '../engines.js';

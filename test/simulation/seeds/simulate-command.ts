@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { ExitCode } from '../../../src/app/kit/exit-codes.js';
+import { ExitCode } from '../../../src/app/kit/io.js';
 import { explain } from '../../../src/core/base/errors.js';
 import { header, jsonReport, progressLine, textReport } from './run-report.js';
 import { SeedPool } from './seed-pool.js';

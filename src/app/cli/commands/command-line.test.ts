@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { capturedIo } from '../../../../test/support/captured-io.js';
-import type { Io } from '../../kit/terminal/io.js';
+import type { Io } from '../../kit/io.js';
 import { runCommandLine } from './command-line.js';
 import { COMMANDS } from './commands.js';
 

@@ -5,13 +5,9 @@ import { checkPlain } from '../../../core/base/plain-text.js';
 import { withoutSecrets } from '../../../core/base/redaction.js';
 import { whyNoDefaultStore } from '../../../core/store/default-store.js';
 import type { WithZooKeeper } from '../../kit/call.js';
-import { examplesOf, examplesText, type GroupedOption, optionsOf } from '../../kit/command-options.js';
-import type { CommandRow } from '../../kit/command-row.js';
-import { ExitCode, UsageError } from '../../kit/exit-codes.js';
-import type { Io } from '../../kit/terminal/io.js';
-import { readSettings, type Settings } from '../../settings/settings.js';
-import { environmentName } from '../../settings/settings-table.js';
-import { unknownVariables } from '../../settings/unknown-variables.js';
+import { type CommandRow, examplesOf, type GroupedOption, optionsOf } from '../../kit/command-row.js';
+import { ExitCode, type Io, UsageError } from '../../kit/io.js';
+import { environmentName, readSettings, type Settings, unknownVariables } from '../../settings/settings.js';
 import { COMMANDS, ROWS } from './commands.js';
 
 /** The widest line of the help; and the narrowest column of descriptions that is still wrapped. */
@@ -44,7 +40,7 @@ export async function runCommandLine(
   const program = new Command('nodelease')
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
     .version(version)
-    .addHelpText('after', examplesText('Examples', ['demo', 'run -- node server.js']));
+    .addHelpText('after', examplesOf({ examples: ['demo', 'run -- node server.js'] }));
 
   const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => args[at] === word));
   // Split by hand: all words after the first -- are the child's.
@@ -174,8 +170,8 @@ function mistakeIn(command: Command, code: string, words: readonly string[]): st
 
 function addOption(
   command: Command,
-  [flags, help, { kind, default: standard, repeatable, group, verbatim }]: GroupedOption,
-): void {
+  [flags, help, { kind, default: standard, repeatable, group, verbatim } = {}]: GroupedOption,
+) {
   const option = new Option(flags, help);
   if (group !== undefined) option.helpGroup(`${group}:`);
   if (standard !== undefined) option.default(standard);

@@ -1,15 +1,18 @@
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
 import { integer, upToOneDay } from '../../../core/settings/values.js';
 import { DISCOVERY_COMMANDS } from '../../discovery/discovery-rows.js';
-import { type CommandRow, type GroupRow, JSON_LINE, type OptionRow } from '../../kit/command-row.js';
 import {
   ACQUIRING,
+  type CommandRow,
   CREATING,
+  type GroupRow,
   HOLDING,
+  JSON_LINE,
   OF_CONSOLE,
   OF_NODE_IDS,
   OF_STORE,
-} from '../../kit/command-settings.js';
+  type OptionRow,
+} from '../../kit/command-row.js';
 import { HOLDING_OPTIONS } from '../../kit/holding.js';
 import { PRODUCT_COMMANDS } from '../../products.js';
 import { settingsOf } from '../../settings/settings-table.js';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { runInProcess } from '../../../../test/support/in-process.js';
-import { optionsOf } from '../../kit/command-options.js';
+import { optionsOf } from '../../kit/command-row.js';
 import { COMMANDS } from './commands.js';
 
 describe('nodelease completion bash', () => {

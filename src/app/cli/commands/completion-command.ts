@@ -1,9 +1,8 @@
 import { Option } from 'commander';
 import { ConfigError } from '../../../core/base/errors.js';
 import type { Call } from '../../kit/call.js';
-import { optionsOf } from '../../kit/command-options.js';
-import type { CommandRow, GroupRow } from '../../kit/command-row.js';
-import { ExitCode } from '../../kit/exit-codes.js';
+import { type CommandRow, type GroupRow, optionsOf } from '../../kit/command-row.js';
+import { ExitCode } from '../../kit/io.js';
 
 /** A word that may follow: a command, or an option. */
 interface Word {
@@ -42,7 +41,7 @@ function wordsOf(rows: readonly (CommandRow | GroupRow)[]): Words {
     const [, group = '', text = ''] = /^(?:(.*) )?(.*)$/.exec(row.name) ?? [];
     all.set(group, [...(all.get(group) ?? []), { text, help: row.description }]);
     if (!('load' in row)) continue;
-    const options = optionsOf(row).map(([flags, help, { choices }]): Word => {
+    const options = optionsOf(row).map(([flags, help, { choices } = {}]): Word => {
       const { long, short, required } = new Option(flags);
       // Ranges, defaults and variables are in the help.
       return { text: long ?? '', short, help: help.replace(/ [([].*/, ''), takesValue: required, choices };

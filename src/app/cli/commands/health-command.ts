@@ -10,8 +10,7 @@ import {
 import { duration } from '../../../core/settings/values.js';
 import { answer } from '../../kit/answer.js';
 import type { Call } from '../../kit/call.js';
-import { ExitCode } from '../../kit/exit-codes.js';
-import type { Io } from '../../kit/terminal/io.js';
+import { ExitCode, type Io } from '../../kit/io.js';
 import { callWithTimeout } from '../../kit/terminal/with-timeout.js';
 
 /** The options of `health`, as they are on the command line. */

@@ -9,7 +9,7 @@ import { StoreSession } from '../../../core/lease/session/store-session.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import { SHARDS_KEY } from '../../../node/shards/shard-map.js';
-import type { Io } from '../../kit/terminal/io.js';
+import type { Io } from '../../kit/io.js';
 import { initialize, repair } from './init-command.js';
 
 const settings = { nodes: 4, durationMs: 15_000, graceMs: 1_000 };

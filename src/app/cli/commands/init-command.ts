@@ -20,8 +20,7 @@ import {
   onZooKeeper,
   type ZooKeeperCall,
 } from '../../kit/call.js';
-import { ExitCode, UsageError } from '../../kit/exit-codes.js';
-import type { Io } from '../../kit/terminal/io.js';
+import { ExitCode, type Io, UsageError } from '../../kit/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
 import { clusterPart } from '../../products.js';
@@ -190,7 +189,7 @@ const WHY_KEPT: Readonly<Record<NonNullable<Repair['kept']>, string>> = {
   changed: 'it changed meanwhile: try again',
 };
 
-function sayRepair({ id, problem, version, kept = 'changed' }: Repair, io: Io): void {
+function sayRepair({ id, problem, version, kept = 'changed' }: Repair, io: Io) {
   const what = problem.startsWith('lease object') ? problem : `lease object ${problem}`;
   if (version !== undefined) say(io, `node id ${id}: ${what}: restored at version ${version}`);
   else complain(io, `node id ${id}: ${what}: not restored, ${WHY_KEPT[kept]}`);

@@ -5,7 +5,7 @@ import { storeAccess } from '../../../node/runtime/opened-store.js';
 import type { Call } from '../../kit/call.js';
 import type { HoldingOptions } from '../../kit/holding.js';
 import { lockLog, taskIdOf, warnIfPrivate } from '../../kit/log/lease-log.js';
-import { runHeldCommand } from '../../supervisor/held-command.js';
+import { runHeldCommand } from '../../supervisor/supervised-command.js';
 
 /** `nodelease lock NAME -- command`: runs the command while it holds the lock of that name on the store. */
 export async function lockCommand(

@@ -9,7 +9,7 @@ import { parseInteger } from '../../../core/settings/values.js';
 import { evictAllocated } from '../../../zookeeper/discovery/allocation/evict-allocated.js';
 import { type Asker, answer, complain } from '../../kit/answer.js';
 import { type Call, onAllocated, onStore, onZooKeeper, type ZooKeeperCall } from '../../kit/call.js';
-import { ExitCode, UsageError } from '../../kit/exit-codes.js';
+import { ExitCode, UsageError } from '../../kit/io.js';
 import { formatSetting } from '../../kit/terminal/text.js';
 
 /** `nodelease release ID --force`: takes a node id away from its holder. */

@@ -5,9 +5,8 @@ import { DEFAULT_LISTEN_ADDRESS } from '../../../core/settings/listen-address.js
 import { NodeMonitor, nodeHealthJson } from '../../../node/runtime/node-monitor.js';
 import { say } from '../../kit/answer.js';
 import { type Call, logEnd, logFailure } from '../../kit/call.js';
-import { ExitCode } from '../../kit/exit-codes.js';
+import { ExitCode, type Io } from '../../kit/io.js';
 import { type Logger, loggerFor } from '../../kit/log/logger.js';
-import type { Io } from '../../kit/terminal/io.js';
 import { asksToStop, Interrupted, SignalRelay } from '../../kit/terminal/signal-relay.js';
 import { withTimeout } from '../../kit/terminal/with-timeout.js';
 import type { RetirePolicy } from '../../settings/settings.js';

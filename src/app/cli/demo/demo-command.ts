@@ -16,8 +16,7 @@ import { REQUEST_TIMEOUT_MS } from '../../../node/runtime/opened-store.js';
 import { startNodeServer } from '../../http/node-server.js';
 import { complain } from '../../kit/answer.js';
 import { type Call, interruptible, reportFailure } from '../../kit/call.js';
-import { ExitCode, exitCodeOfStop } from '../../kit/exit-codes.js';
-import type { Io } from '../../kit/terminal/io.js';
+import { ExitCode, exitCodeOfStop, type Io } from '../../kit/io.js';
 import { Interrupted } from '../../kit/terminal/signal-relay.js';
 import { DemoFailure, DemoStory, type DemoTask, NODES } from './demo-story.js';
 import { DemoView } from './demo-view.js';
@@ -62,7 +61,7 @@ async function play(
   { options: { once = false }, settings: { http: at }, io }: DemoCall,
   store: FileLeaseStore,
   signal: AbortSignal,
-): Promise<void> {
+) {
   const { clock, random } = io;
   const session = () => new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
   const cluster = new ClusterFollower({ clock, random, session: session() });

@@ -5,7 +5,7 @@ import { acquireLease } from '../../../core/lease/acquire/acquire-lease.js';
 import { StoreSession } from '../../../core/lease/session/store-session.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
-import type { Screen } from '../../kit/terminal/io.js';
+import type { Screen } from '../../kit/io.js';
 import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
 import { DemoView } from './demo-view.js';
 

@@ -113,7 +113,7 @@ export class DemoStory {
    * @param next what is going to happen
    * @param late what has not happened when it takes more than a minute
    */
-  async #watch(isDone: () => boolean, next: () => string, signal: AbortSignal, late?: string): Promise<void> {
+  async #watch(isDone: () => boolean, next: () => string, signal: AbortSignal, late?: string) {
     const { clock } = this.options;
     const begun = clock.monotonic();
     for (;;) {
@@ -127,7 +127,7 @@ export class DemoStory {
   }
 
   /** Reads the leases, and shows what has changed since the last time. */
-  async #read(next: string): Promise<void> {
+  async #read(next: string) {
     const { session, view } = this.options;
     const status = await inspectCluster(session);
     const changes = leaseChanges(this.#nodes, status?.nodes ?? []);
@@ -136,7 +136,7 @@ export class DemoStory {
     view.update(status, next);
   }
 
-  #showChange(change: LeaseChange, status: ClusterStatus | undefined): void {
+  #showChange(change: LeaseChange, status: ClusterStatus | undefined) {
     const { view, clock } = this.options;
     const { nodeId: id, version, taskId } = change;
     if (change.kind === 'released') view.say(`node id ${id} is released, its version ${version} is kept`);
@@ -157,7 +157,7 @@ export class DemoStory {
     }
   }
 
-  #start(how: string): void {
+  #start(how: string) {
     this.#started += 1;
     const task = this.options.start(`task-${this.#started}`);
     this.#tasks.push(task);
@@ -194,7 +194,7 @@ export class DemoStory {
    * Replaces a task that was ended from outside. One that ended before it held a lease has failed: the next
    * one would fail, too.
    */
-  #replaceEnded(): void {
+  #replaceEnded() {
     for (const task of this.#tasks.filter((each) => each.end() !== undefined)) {
       this.#tasks = this.#tasks.filter((each) => each !== task);
       if (!this.#held.has(task.name))

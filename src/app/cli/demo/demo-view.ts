@@ -1,11 +1,9 @@
 import type { ClusterStatus } from '../../../core/lease/operate/inspect.js';
 import { wholeCluster } from '../../../node/monitor/listed-cluster.js';
-import { sayLines } from '../../kit/answer.js';
-import { type Color, paintFor } from '../../kit/terminal/color.js';
-import { Frame } from '../../kit/terminal/frame.js';
-import type { Io, Screen } from '../../kit/terminal/io.js';
-import { fitLine } from '../../kit/terminal/table.js';
-import { cut, formatDuration } from '../../kit/terminal/text.js';
+import { fitLine, sayLines } from '../../kit/answer.js';
+import type { Io, Screen } from '../../kit/io.js';
+import { Frame } from '../../kit/show.js';
+import { type Color, cut, formatDuration, paintFor } from '../../kit/terminal/text.js';
 import { statusTable } from '../status/status-table.js';
 
 /** How many events are kept: no terminal shows more. */
@@ -53,7 +51,7 @@ export class DemoView {
     this.#frame.end();
   }
 
-  #draw(): void {
+  #draw() {
     const screen = this.io.screen();
     if (screen !== undefined) this.#frame.draw(this.#lines(screen));
   }

@@ -9,8 +9,7 @@ import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import { encodeMap, ownerless, SHARDS_KEY } from '../../../node/shards/shard-map.js';
 import { clockFinding } from '../../kit/finding.js';
-import type { CostTerms } from './cost-finding.js';
-import { type Diagnosis, paceFindings } from './diagnosis.js';
+import { type CostTerms, type Diagnosis, paceFindings } from './diagnosis.js';
 import { examine, showDiagnosis } from './doctor-command.js';
 
 const quick = { random: seededRandom(1), watchAgeMs: 0 };

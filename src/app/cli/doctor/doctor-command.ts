@@ -4,25 +4,26 @@ import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../../core/lease/session/store-session.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../../core/store/probe/probe.js';
 import { storeKindOf } from '../../../core/store/stores.js';
-import { examineCamunda, isCamunda } from '../../camunda/camunda-checkup.js';
+import { examineCamunda, isCamunda } from '../../camunda/camunda-report.js';
 import { complain, sayJson, sayLines } from '../../kit/answer.js';
 import { type Call, interruptible, onAllocated, onStore, reported } from '../../kit/call.js';
-import { ExitCode } from '../../kit/exit-codes.js';
 import { type Finding, failureOf, finding } from '../../kit/finding.js';
-import { type Color, paintFor } from '../../kit/terminal/color.js';
-import type { Io } from '../../kit/terminal/io.js';
-import { pluralize, printable } from '../../kit/terminal/text.js';
+import { ExitCode, type Io } from '../../kit/io.js';
+import { type Color, paintFor, pluralize, printable } from '../../kit/terminal/text.js';
 import { clusterPart } from '../../products.js';
 import { checkUp } from './cluster-checkup.js';
-import { type CostTerms, costFinding, costReport, versionsFinding } from './cost-finding.js';
 import {
+  type CostTerms,
   clusterFindings,
+  costFinding,
+  costReport,
   type Diagnosis,
   type DiagnosisFacts,
   diagnosis,
   paceFindings,
   probeFindings,
   refusalFinding,
+  versionsFinding,
 } from './diagnosis.js';
 import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 

@@ -5,7 +5,7 @@ import { formatServer, type ServerAddress } from '../../../zookeeper/client/conn
 import { isFault } from '../../../zookeeper/client/zookeeper.js';
 import { connectTo } from '../../kit/call.js';
 import { type Finding, failureOf, finding, isSound } from '../../kit/finding.js';
-import type { Io } from '../../kit/terminal/io.js';
+import type { Io } from '../../kit/io.js';
 import { formatSetting } from '../../kit/terminal/text.js';
 import { mixedServices } from '../../services/mixed-services.js';
 import type { ZooKeeperSettings } from '../../settings/settings.js';

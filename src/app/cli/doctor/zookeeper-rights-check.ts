@@ -13,7 +13,7 @@ import {
   STAMPS_PATH,
 } from '../../../zookeeper/discovery/layout.js';
 import { failureOf } from '../../kit/finding.js';
-import type { Io } from '../../kit/terminal/io.js';
+import type { Io } from '../../kit/io.js';
 
 /** What is examined. */
 interface RightsOptions extends Pick<Io, 'clock' | 'random'> {
@@ -127,7 +127,7 @@ export class RightsCheck {
   }
 
   /** Makes a znode unless it is there. */
-  async #ensure(path: string): Promise<void> {
+  async #ensure(path: string) {
     const { zookeeper, signal } = this.options;
     try {
       if ((await zookeeper.read(path, { signal })) !== undefined) return;
@@ -146,7 +146,7 @@ export class RightsCheck {
     }
   }
 
-  async #tryScratch(path: string): Promise<void> {
+  async #tryScratch(path: string) {
     const { zookeeper, signal } = this.options;
     const reads: number[] = [];
     const writes: number[] = [];
@@ -167,7 +167,7 @@ export class RightsCheck {
     if (used && removed) this.latencyMs = { read: median(reads), write: median(writes) };
   }
 
-  async #timed(times: number[], work: () => Promise<unknown>): Promise<void> {
+  async #timed(times: number[], work: () => Promise<unknown>) {
     const { clock } = this.options;
     const begun = clock.monotonic();
     await work();
@@ -205,7 +205,7 @@ export class RightsCheck {
    * of width barriers on groups, and the id time windows of each group, up to the first one that may not be
    * changed.
    */
-  async #tryAllocation(groups: readonly string[]): Promise<void> {
+  async #tryAllocation(groups: readonly string[]) {
     const { chroot } = this.options;
     const stamps = `${chroot}${STAMPS_PATH}`;
     const marks = groups.filter((name) => {
@@ -238,7 +238,7 @@ export class RightsCheck {
   }
 
   /** Carries out a transaction; one that names an absent znode, as of a folder that has gone, is none. */
-  async #multi(...operations: MultiOperation[]): Promise<void> {
+  async #multi(...operations: MultiOperation[]) {
     const { zookeeper, signal } = this.options;
     try {
       await zookeeper.multi(operations, { signal });

@@ -10,8 +10,13 @@ import { isVisible } from '../../kit/call.js';
 import { listenerFor, programRoutes } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 import { ownClusterView } from '../own-cluster-view.js';
-import { BoundedLog, type LogLine } from './bounded-log.js';
-import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
+import {
+  AskedMetrics,
+  BoundedLog,
+  type CollectedMetrics,
+  HealthMirror,
+  type LogLine,
+} from './node-mirror.js';
 
 /** What the thread that answers over HTTP is started with; everything in it can be cloned, or moved. */
 export interface NodeHttpData {
@@ -56,7 +61,7 @@ export type FromNodeHttp =
 async function answer(
   port: MessagePort,
   { listen, settings, heldForOthers, health, work, debug }: NodeHttpData,
-): Promise<void> {
+) {
   const post = (message: FromNodeHttp) => port.postMessage(message);
   const log = new BoundedLog(clock, post);
   process.removeAllListeners('warning').on('warning', (warning) => log.write('warn', explain(warning)));

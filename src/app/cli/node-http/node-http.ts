@@ -5,13 +5,12 @@ import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
 import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
 import { fromWire } from '../../../node/runtime/worker/messages.js';
 import type { NodeMetrics } from '../../http/node-metrics.js';
+import type { Io } from '../../kit/io.js';
 import type { Logger } from '../../kit/log/logger.js';
-import type { Io } from '../../kit/terminal/io.js';
 import { programWork } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
-import type { LogLine } from './bounded-log.js';
 import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-thread.js';
-import { HealthPublisher } from './node-mirror.js';
+import { HealthPublisher, type LogLine } from './node-mirror.js';
 import { RestartingWorker, type StartedThread } from './restarting-worker.js';
 
 interface NodeHttpOptions {
@@ -140,7 +139,7 @@ export class NodeHttp {
     return { worker, ready };
   }
 
-  async #collect(worker: Worker): Promise<void> {
+  async #collect(worker: Worker) {
     const collected = this.#metrics;
     const text = await collected?.text().catch((error: unknown) => {
       this.options.log.error({ err: error }, `GET /metrics: ${explain(error)}`);
@@ -151,7 +150,7 @@ export class NodeHttp {
     worker.postMessage({ type: 'metrics', metrics } satisfies ToNodeHttp);
   }
 
-  #write({ level, message, stack }: LogLine): void {
+  #write({ level, message, stack }: LogLine) {
     const { log } = this.options;
     if (stack === undefined) log[level](message);
     else log[level]({ err: Object.assign(new Error(message), { stack }) }, message);

@@ -35,9 +35,8 @@ export class HealthPublisher extends Publisher<NodeHealth> {
     return this.monitor.health();
   }
 
-  #onEvent(event: MonitorEvent): void {
-    const ending = this.monitor.lease?.tenureTime?.signal;
-    // The release begins without an event: from then on nothing is held, however long it takes.
+  #onEvent(event: MonitorEvent) {
+    const ending = this.monitor.lease?.tenureTime?.signal; // The release begins without an event: from then on nothing is held, however long it takes.
     if (ending?.aborted === false) this.#forgetRelease ??= onAbort(ending, () => this.send());
     if (event.type === 'phase') this.send();
     // When all of what belongs to the event has happened.
@@ -52,7 +51,7 @@ export class HealthPublisher extends Publisher<NodeHealth> {
 export class HealthMirror extends Mirror<NodeHealth> implements WatchedNode {
   constructor(
     port: MessagePort,
-    private readonly clock: Pick<Clock, 'monotonic'>,
+    private readonly clock: Clock,
   ) {
     super(port);
   }
@@ -92,7 +91,7 @@ export class AskedMetrics implements MetricsText {
 
   /** @param ask sends a question, to be answered by {@link answered} */
   constructor(
-    private readonly clock: Pick<Clock, 'monotonic' | 'sleep'>,
+    private readonly clock: Clock,
     private readonly ask: () => void,
   ) {}
 
@@ -125,5 +124,47 @@ export class AskedMetrics implements MetricsText {
       this.#resolve = resolve;
       this.ask();
     });
+  }
+}
+
+/** Something for the log of another thread. */
+export interface LogLine {
+  readonly type: 'log';
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  readonly message: string;
+  /** Of a fault. */
+  readonly stack?: string | undefined;
+}
+
+const LINES_A_SECOND = 20;
+
+/**
+ * Sends lines to the thread that writes the log, a few in a second: requests that fail must not keep it busy.
+ */
+export class BoundedLog {
+  #secondBegan = Number.NEGATIVE_INFINITY;
+  #lines = 0;
+  #left = 0;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly send: (line: LogLine) => void,
+  ) {}
+
+  /** @param stack of a fault */
+  write(level: LogLine['level'], message: string, stack?: string): void {
+    const now = this.clock.monotonic();
+    if (now - this.#secondBegan >= 1_000) {
+      this.#secondBegan = now;
+      this.#lines = 0;
+    }
+    this.#lines += 1;
+    if (this.#lines > LINES_A_SECOND) {
+      this.#left += 1;
+      return;
+    }
+    const more = this.#left > 0 ? ` (before that, ${this.#left} lines were left out)` : '';
+    this.#left = 0;
+    this.send({ type: 'log', level, message: message + more, stack });
   }
 }

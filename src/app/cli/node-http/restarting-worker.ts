@@ -10,7 +10,7 @@ export interface StartedThread {
 }
 
 export interface RestartingWorkerOptions {
-  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  readonly clock: Clock;
   /** Starts the thread, at first and whenever it has ended. */
   readonly start: () => StartedThread;
   /** It has ended without being asked to, and is started again after that many milliseconds. */
@@ -63,7 +63,7 @@ export class RestartingWorker {
   }
 
   /** Starts the thread again whenever it has ended. */
-  async #keep(): Promise<void> {
+  async #keep() {
     const { clock, onFailure } = this.options;
     const { signal } = this.#closing;
     let pauseMs: number = PAUSE_MS.first;

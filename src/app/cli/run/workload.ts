@@ -7,9 +7,9 @@ import { installedTracer, type OpenTelemetryTracer } from '../../../node/runtime
 import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import type { RoutingEntries } from '../../discovery/routing-entries.js';
+import type { Io } from '../../kit/io.js';
 import { leaseLog, logSource, taskIdOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import type { Logger } from '../../kit/log/logger.js';
-import type { Io } from '../../kit/terminal/io.js';
 import type { SignalRelay } from '../../kit/terminal/signal-relay.js';
 import { withTimeout } from '../../kit/terminal/with-timeout.js';
 import { ownHoldOptions } from '../../products.js';
@@ -139,7 +139,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
 /**
  * Has V8 prefer a small heap to a fast one: this process does next to nothing, and runs with every task.
  */
-function keepMemoryLean(): void {
+function keepMemoryLean() {
   setFlagsFromString('--optimize-for-size');
   setFlagsFromString('--semi-space-growth-factor=1');
 }

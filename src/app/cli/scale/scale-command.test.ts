@@ -47,7 +47,7 @@ function deaf(
   bucket.replace(`${id}.json`, body, metadata, bucket.read(`${id}.json`)?.etag ?? '');
 }
 
-const options = { size: 300, waitTimeoutMs: 60_000, drainTimeoutMs: 600_000 };
+const options = { size: 300, waitTimeoutMs: 60_000, drainTimeoutMs: 600_000, json: false };
 
 describe('nodelease scale', () => {
   it('says what the cluster has now, and the second time that there is nothing to do', async () => {

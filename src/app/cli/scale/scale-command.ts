@@ -9,8 +9,7 @@ import { nothingAt, refuseLock } from '../../../core/store/lock-url.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper.js';
 import { complain, say, sayJson } from '../../kit/answer.js';
 import { type Call, connectTo, interruptible, onStore } from '../../kit/call.js';
-import { ExitCode, UsageError } from '../../kit/exit-codes.js';
-import type { Io } from '../../kit/terminal/io.js';
+import { ExitCode, type Io, UsageError } from '../../kit/io.js';
 import { formatDuration, formatSetting, pluralize, someOf } from '../../kit/terminal/text.js';
 import { environmentName, readSettings, type ZooKeeperSettings } from '../../settings/settings.js';
 import { holdersText } from '../status/status-table.js';
@@ -22,16 +21,7 @@ export interface ScaleOptions {
 }
 
 /** What `scale` is to do. */
-interface ScaleTarget {
-  /** How many node ids there are to be. */
-  readonly size: number;
-  /** How long to wait for the holders to make wider ids, in milliseconds. */
-  readonly waitTimeoutMs: number;
-  /** How long the holders of node ids that go have to give them back, in milliseconds; 0 for not at all. */
-  readonly drainTimeoutMs: number;
-  /** Whether the answer is JSON. */
-  readonly json?: boolean | undefined;
-}
+type ScaleTarget = ReturnType<typeof scaleTarget>;
 
 /** Looks for fixed node ids among these, from the first to before the second. */
 type CheckStatic = (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>;
@@ -63,11 +53,15 @@ export function scaleCommand(call: Call<ScaleOptions>, text: string): Promise<nu
 export function scaleTarget(
   size: string,
   { waitTimeout = 60_000, drainTimeout = 600_000, json }: Call<ScaleOptions>['options'],
-): ScaleTarget {
+) {
   return {
+    /** How many node ids there are to be. */
     size: parseInteger(size, SIZE, 1, MAX_NODE_IDS),
+    /** How long to wait for the holders to make wider ids, in milliseconds. */
     waitTimeoutMs: waitTimeout,
+    /** How long the holders of node ids that go have to give them back, in milliseconds; 0 for not at all. */
     drainTimeoutMs: drainTimeout,
+    /** Whether the answer is JSON. */
     json,
   };
 }
@@ -76,7 +70,7 @@ export function scaleTarget(
  * Refuses a size that leaves out the fixed node id in this command's own environment.
  * @throws {ConfigError}
  */
-function checkOwnId(size: number, { env, hostname }: Io): void {
+function checkOwnId(size: number, { env, hostname }: Io) {
   const name = environmentName('node-id');
   const { nodeId } = readSettings({ flags: {}, env: { [name]: env[name] }, hostname });
   if (nodeId === undefined || nodeId < size) return;

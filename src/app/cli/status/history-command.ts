@@ -8,7 +8,7 @@ import type { ListedCluster } from '../../../node/monitor/listed-cluster.js';
 import { tenuresOf } from '../../../node/monitor/tenures.js';
 import { type Asker, answer, complain, withRows } from '../../kit/answer.js';
 import { type Call, onStore } from '../../kit/call.js';
-import { ExitCode } from '../../kit/exit-codes.js';
+import { ExitCode } from '../../kit/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 
 const DAY_MS = 86_400_000;
@@ -86,7 +86,7 @@ export async function showHistory(
   });
 }
 
-function shown(time: number | null): string {
+function shown(time: number | null) {
   return time === null ? '' : new Date(time).toISOString();
 }
 

@@ -19,7 +19,7 @@ import { wholeCluster } from '../../../node/monitor/listed-cluster.js';
 import { statusReport } from '../../../node/monitor/status-report.js';
 import type { DiscoveryStatusReport, StatusReport } from '../../../node/wire/status-report.js';
 import { openZooKeeper } from '../../../zookeeper/client/zookeeper-client.js';
-import type { Screen } from '../../kit/terminal/io.js';
+import type { Screen } from '../../kit/io.js';
 import { showStatus } from './status-command.js';
 import { statusTable } from './status-table.js';
 

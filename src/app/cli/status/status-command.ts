@@ -17,9 +17,8 @@ import {
   onStore,
   type ZooKeeperCall,
 } from '../../kit/call.js';
-import { UsageError } from '../../kit/exit-codes.js';
+import { type Io, type Screen, UsageError } from '../../kit/io.js';
 import { type Reader, type ShowOptions, show } from '../../kit/show.js';
-import type { Io, Screen } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { printable } from '../../kit/terminal/text.js';
 import { clusterPart } from '../../products.js';

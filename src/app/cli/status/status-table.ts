@@ -9,12 +9,21 @@ import {
   warningOf,
 } from '../../../node/wire/status-report.js';
 import { hexPair } from '../../../zookeeper/discovery/layout.js';
-import { camundaView } from '../../camunda/camunda-view.js';
+import { camundaView } from '../../camunda/camunda-report.js';
+import { type Cell, type Column, fitLine, renderTable } from '../../kit/answer.js';
 import type { Finding } from '../../kit/finding.js';
-import { type Color, type Paint, paintFor } from '../../kit/terminal/color.js';
-import type { Screen } from '../../kit/terminal/io.js';
-import { type Cell, type Column, fitLine, renderTable } from '../../kit/terminal/table.js';
-import { cut, formatDuration, formatSetting, pluralize, printable, someOf } from '../../kit/terminal/text.js';
+import type { Screen } from '../../kit/io.js';
+import {
+  type Color,
+  cut,
+  formatDuration,
+  formatSetting,
+  type Paint,
+  paintFor,
+  pluralize,
+  printable,
+  someOf,
+} from '../../kit/terminal/text.js';
 
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
 const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank: number]>> = {

@@ -39,7 +39,7 @@ export function discoveryLog(log: Pick<Logger, 'info' | 'warn' | 'error'>): (eve
   };
 }
 
-function logRegistration(event: RegistrationEvent, log: Pick<Logger, 'warn'>): void {
+function logRegistration(event: RegistrationEvent, log: Pick<Logger, 'warn'>) {
   const { path } = event;
   if (event.type === 'restored') log.warn({ path }, `${path} ${event.problem}: it stands there again`);
   else if (event.type === 'mixed-payloads')
@@ -54,7 +54,7 @@ function logRegistration(event: RegistrationEvent, log: Pick<Logger, 'warn'>): v
     );
 }
 
-function logReadiness(event: ReadinessEvent, log: Pick<Logger, 'info' | 'warn'>): void {
+function logReadiness(event: ReadinessEvent, log: Pick<Logger, 'info' | 'warn'>) {
   if (event.type === 'waiting') {
     log.info(
       { ignorant: event.ignorant },

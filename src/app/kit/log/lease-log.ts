@@ -3,7 +3,7 @@ import { defaultTaskId } from '../../../core/base/host/task-id.js';
 import type { LeaseEvent, LeaseListener } from '../../../core/lease/model/lease.js';
 import { storeKindOf } from '../../../core/store/stores.js';
 import type { Settings } from '../../settings/settings.js';
-import type { Io } from '../terminal/io.js';
+import type { Io } from '../io.js';
 import { pluralize } from '../terminal/text.js';
 import type { Logger } from './logger.js';
 

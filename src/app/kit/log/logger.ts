@@ -2,7 +2,7 @@ import { type Logger, pino, stdTimeFunctions } from 'pino';
 import { explain } from '../../../core/base/errors.js';
 import { REDACTED, withoutSecrets } from '../../../core/base/redaction.js';
 import type { Settings } from '../../settings/settings.js';
-import type { Io } from '../terminal/io.js';
+import type { Io } from '../io.js';
 
 export type { Logger } from 'pino';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../../test/support/captured-io.js';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
-import type { Io } from './io.js';
+import type { Io } from '../io.js';
 import { ProgressLine } from './progress-line.js';
 
 function scene(logFormat: Io['logFormat'], onlyTerminal = false, columns = 100) {

@@ -1,4 +1,4 @@
-import type { Io } from './io.js';
+import type { Io } from '../io.js';
 import { formatDuration } from './text.js';
 
 /** How much of the work is done. */
@@ -71,7 +71,7 @@ export class ProgressLine {
   }
 
   /** With blanks instead of an escape sequence, for dumb terminals. */
-  #draw(text: string): void {
+  #draw(text: string) {
     const line = text.slice(0, (this.io.screen()?.columns ?? COLUMNS) - 1);
     this.io.stderr(`\r${line.padEnd(this.#drawn)}`);
     this.#drawn = Math.max(this.#drawn, line.length);

@@ -64,7 +64,7 @@ export class SignalRelay {
     for (const [signal, listener] of this.#listeners) this.source.off(signal, listener);
   }
 
-  #arrived(signal: ForwardedSignal): void {
+  #arrived(signal: ForwardedSignal) {
     this.hasAskedToStop ||= asksToStop(signal);
     if (this.#receive) this.#receive(signal);
     else if (signal !== 'SIGWINCH') {

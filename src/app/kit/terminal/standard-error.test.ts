@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { StandardError } from './standard-error.js';
+import { StandardError } from './standard-streams.js';
 
 const BUFFER_BYTES = 1_048_576;
 

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../core/base/system.js';
-import { StandardOutput } from './standard-output.js';
+import { StandardOutput } from './standard-streams.js';
 
 /**
  * A standard output that fails with `code` from the second part of an answer on, and reports it late. Like

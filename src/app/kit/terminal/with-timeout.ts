@@ -30,7 +30,7 @@ export async function withTimeout(
 
 /** How long {@link callWithTimeout} waits. */
 interface CallTimeout {
-  readonly clock: Pick<Clock, 'sleep'>;
+  readonly clock: Clock;
   readonly timeoutMs: number;
   /** Ends the waiting earlier. */
   readonly signal?: AbortSignal | undefined;

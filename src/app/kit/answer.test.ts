@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { renderTable } from './answer.js';
 import type { Screen } from './io.js';
-import { renderTable } from './table.js';
-import { cut } from './text.js';
+import { cut } from './terminal/text.js';
 
 const screen = (columns: number, color = false): Screen => ({ columns, rows: 24, color });
 

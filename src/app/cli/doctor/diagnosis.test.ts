@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { costFinding, costReport, versionsFinding } from './cost-finding.js';
+import { costFinding, costReport, versionsFinding } from './diagnosis.js';
 
 const LIST = 'S3 Standard, us-east-1';
 const cluster = { size: 20, durationMs: 60_000 };

@@ -1,12 +1,12 @@
 import { CAMUNDA_MARKER } from '../../core/lease/camunda/camunda-format.js';
-import { CLUSTER_KEY } from '../../core/lease/model/cluster-config.js';
+import { CLUSTER_KEY, type ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { findForeign } from '../../core/lease/model/foreign-cluster.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { ProbeOptions } from '../../core/store/probe/probe.js';
 import { ClusterReader } from '../../node/monitor/cluster-reader.js';
 import { damageOf, type PagedCluster, totalsOf } from '../../node/monitor/listed-cluster.js';
-import { type RestoreReport, warningOf } from '../../node/wire/status-report.js';
+import { type ForeignReport, type RestoreReport, warningOf } from '../../node/wire/status-report.js';
 import { clockFinding, type Finding, finding } from '../kit/finding.js';
 import { formatSetting, pluralize, someOf } from '../kit/terminal/text.js';
 
@@ -114,6 +114,30 @@ function clusterFindings(status: Examined): Finding[] {
 }
 
 /** What became of a restore. */
-export function restoredText({ restoredNodes, problem }: RestoreReport): string {
+function restoredText({ restoredNodes, problem }: RestoreReport): string {
   return problem ?? `node ids restored: ${restoredNodes.join(', ') || 'none'}`;
 }
+
+/** What `status` shows of a cluster of Camunda 8. */
+export const camundaView = {
+  /** What the summary line begins with. */
+  title: 'Camunda 8: ',
+  /** What it ends with, the longest first: the first one that fits is shown. */
+  settings({ durationMs, bootstrapped }: ClusterConfig) {
+    const lasting = durationMs > 0 ? `; leases of about ${formatSetting(durationMs)}` : '';
+    const marker = bootstrapped ? '' : `; ${CAMUNDA_MARKER} is missing`;
+    return [lasting + marker, marker];
+  },
+  /** When a lease expires as its holder has written it, by its own clock; UTC. */
+  column: [
+    ['AS WRITTEN', 'right'],
+    ({ timestamp }: NodeStatus) =>
+      timestamp === undefined ? '' : `${new Date(timestamp).toISOString().slice(-13, -5)}Z`,
+  ] as const,
+  /** The lines below the summary. */
+  lines: ({ restores }: ForeignReport) =>
+    restores.map((restore) => {
+      const text = `restore ${restore.restoreId}: ${restoredText(restore)}`;
+      return [text, restore.problem === null ? 'dim' : 'red'] as const;
+    }),
+};
