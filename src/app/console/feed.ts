@@ -89,7 +89,7 @@ export class Feed {
     }
   }
 
-  async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  async #read(reader: ReadableStreamDefaultReader<Uint8Array>) {
     const { onState, onEvent } = this.options;
     const decoder = new TextDecoder();
     let rest = '';

@@ -1,5 +1,4 @@
-import { entryReport } from '../../node/monitor/discovery/discovery-report.js';
-import type { DiscoveryEntry } from '../../node/monitor/discovery/discovery-snapshot.js';
+import { type DiscoveryEntry, entryReport } from '../../node/monitor/discovery/discovery-snapshot.js';
 import { NODES_PATH } from '../../zookeeper/discovery/tree-paths.js';
 import { formatAddress } from '../kit/terminal/text.js';
 

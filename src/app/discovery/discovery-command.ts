@@ -1,5 +1,5 @@
-import { discoveryReport } from '../../node/monitor/discovery/discovery-report.js';
 import {
+  discoveryReport,
   parseDiscoveryPath,
   parsePath,
   readDiscovery,

@@ -1,4 +1,4 @@
-import type { DiscoveryReport, EntryReport } from '../../node/wire/tree-report.js';
+import type { DiscoveryReport, EntryReport } from '../../node/wire/cluster-snapshot.js';
 import { NODES_PATH } from '../../zookeeper/discovery/tree-paths.js';
 import { type Table, withRows } from '../kit/answer.js';
 import type { Screen } from '../kit/terminal/io.js';

@@ -85,7 +85,7 @@ function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   return { ...facts, state, idWidth: state === 'held' ? widthIn(assignment) : undefined, problem: wrongNode };
 }
 
-function widthIn(assignment: Assignment | undefined): number | undefined {
+function widthIn(assignment: Assignment | undefined) {
   const idWidth = assignment?.idWidth;
   return typeof idWidth === 'number' && Number.isInteger(idWidth) && idWidth > 0 && idWidth <= 16
     ? idWidth
@@ -127,6 +127,6 @@ export function allocatedReport(zookeeper: string, status: AllocatedStatus): Sta
   });
 }
 
-function allocationReport(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): AllocationReport {
+function allocationReport(zookeeper: string, { groups = [], idWidth }: AllocatedStatus) {
   return { zookeeper, groups, idWidth };
 }

@@ -37,7 +37,7 @@ let answer: Answer = {};
 let folders: readonly Folder[] | undefined;
 let isNew = true;
 
-function draw(): void {
+function draw() {
   const { about, store, entries } = model;
   address = new URLSearchParams(location.hash.slice(1));
   const name = address.get('context') ?? '';
@@ -64,7 +64,7 @@ function draw(): void {
 }
 
 /** Asks for the history: again after each revision, and after each gap. */
-async function ask(context: ConfigContext | undefined): Promise<void> {
+async function ask(context: ConfigContext | undefined) {
   const url = `${API}/${encodeURIComponent(contextName)}?${address}`;
   const wanted = context && model.staleSince === undefined ? `${url} ${context.revision}` : '';
   if (wanted === asked) return;
@@ -74,12 +74,12 @@ async function ask(context: ConfigContext | undefined): Promise<void> {
   if (wanted === asked) show(found);
 }
 
-function show(found: Answer): void {
+function show(found: Answer) {
   answer = found;
   isNew = true;
 }
 
-function tables(context: ConfigContext | undefined): readonly Folder[] {
+function tables(context: ConfigContext | undefined) {
   const { revisions = [], changes = [], from, to, message } = answer;
   const name = contextName;
   const entries = [...model.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry);
@@ -167,7 +167,7 @@ function cell(column: string, text: string, path: string): ComponentChildren {
 }
 
 /** Chooses one of the revisions to compare. */
-function compare(end: string, revision: string): void {
+function compare(end: string, revision: string) {
   const address = new URLSearchParams(location.hash.slice(1));
   address.set(end, revision);
   location.hash = `${address}`;

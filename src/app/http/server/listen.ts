@@ -161,7 +161,7 @@ const EXPECTATIONS: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'a host name that can be looked up',
 };
 
-async function close(server: Server, clock: Pick<Clock, 'sleep'>): Promise<void> {
+async function close(server: Server, clock: Pick<Clock, 'sleep'>) {
   const done = new Promise<void>((resolve) => server.close(() => resolve()));
   await withTimeout(clock, HTTP_LIMITS.closeMs, done);
   server.closeAllConnections();

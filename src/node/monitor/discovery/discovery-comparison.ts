@@ -7,10 +7,14 @@ import type { ZnodeReader, ZooKeeper } from '../../../zookeeper/client/zookeeper
 import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
 import { decodeAssignment } from '../../../zookeeper/discovery/assignment.js';
 import { DISCOVERY_PATH, entryPath } from '../../../zookeeper/discovery/tree-paths.js';
+import type { TreeParts, TreeReport } from '../../wire/cluster-snapshot.js';
 import type { DiscoveryStatusReport, NodeDiscovery } from '../../wire/status-report.js';
-import type { TreeParts, TreeReport } from '../../wire/tree-report.js';
-import { discoveryReport } from './discovery-report.js';
-import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
+import {
+  type DiscoveryEntry,
+  discoveryReport,
+  readDiscovery,
+  type TreeReader,
+} from './discovery-snapshot.js';
 
 /**
  * How long a scan waits for ZooKeeper, in milliseconds: less after a scan without an answer, so that the next
@@ -106,7 +110,7 @@ export async function scanTree(
   }
 }
 
-function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {
+function heldOf(nodes: readonly NodeStatus[]) {
   return nodes.filter(({ state }) => state === 'held');
 }
 
