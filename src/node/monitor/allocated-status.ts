@@ -80,9 +80,8 @@ function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   }
   if (tenure === undefined && assignment === undefined)
     return { ...facts, state: 'unreadable', problem: entry.problem };
-  const wrongNode = assignment === undefined ? undefined : entry.problem;
   const state = tenure?.state ?? 'held';
-  return { ...facts, state, idWidth: state === 'held' ? widthIn(assignment) : undefined, problem: wrongNode };
+  return { ...facts, state, idWidth: state === 'held' ? widthIn(assignment) : undefined, problem: assignment && entry.problem };
 }
 
 function widthIn(assignment: Assignment | undefined) {

@@ -127,9 +127,9 @@ export class ClusterReader {
   async #scanLeases(
     listed: ListedCluster,
     at: number,
-    choose: (listed: ListedCluster) => readonly number[],
+    choose: typeof allIds,
     signal: AbortSignal | undefined,
-  ): Promise<Omit<ClusterScan, 'latencyMs' | 'clockOffsetMs'>> {
+  ) {
     const reader = this.#foreign;
     const foreign = await reader?.report(this.session, signal);
     const ids = choose(listed);

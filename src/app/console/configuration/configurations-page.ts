@@ -81,7 +81,6 @@ function show(found: Answer) {
 
 function tables(context: ConfigContext | undefined) {
   const { revisions = [], changes = [], from, to, message } = answer;
-  const name = contextName;
   const entries = [...model.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry);
   const contexts = entries.flatMap((entry) => {
     if ('key' in entry) return [];
@@ -90,13 +89,13 @@ function tables(context: ConfigContext | undefined) {
     return [[context, revision, keys, nodes.length, problem ?? (late > 0 ? `${late} behind` : '')]];
   });
   const values = entries.flatMap((entry) =>
-    'key' in entry && entry.context === name ? [[entry.key, entry.value]] : [],
+    'key' in entry && entry.context === contextName ? [[entry.key, entry.value]] : [],
   );
-  const isBehind = ({ behind }: ConfigNode) => behind.includes(name);
+  const isBehind = ({ behind }: ConfigNode) => behind.includes(contextName);
   const lateFirst = [...(context?.nodes ?? [])].sort((a, b) => Number(isBehind(b)) - Number(isBehind(a)));
   const nodes = lateFirst.map((node) => {
     const { nodeId, revisions, at, follows } = node;
-    return [nodeId, revisions[name] ?? 0, at, follows, isBehind(node) ? 'behind' : ''];
+    return [nodeId, revisions[contextName] ?? 0, at, follows, isBehind(node) ? 'behind' : ''];
   });
   const published = revisions.map(({ revision, at, author, message: why, keys }) => [
     revision,
@@ -114,11 +113,11 @@ function tables(context: ConfigContext | undefined) {
   ]);
   return [
     table('Contexts', '', ['Context', 'Revision', 'Values', 'Nodes', 'Notes'], contexts),
-    table('Values', `of ${name}`, ['Key', 'Value'], values),
-    table('Nodes', `of ${name}`, ['Node id', 'Revision', 'Since', 'Follows', 'Notes'], nodes),
+    table('Values', `of ${contextName}`, ['Key', 'Value'], values),
+    table('Nodes', `of ${contextName}`, ['Node id', 'Revision', 'Since', 'Follows', 'Notes'], nodes),
     table(
       'History',
-      `of ${name}`,
+      `of ${contextName}`,
       ['Revision', 'At', 'Author', 'Message', 'Keys', 'Compare'],
       published,
       message,

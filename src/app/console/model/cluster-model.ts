@@ -89,14 +89,14 @@ export class ClusterModel {
   /**
    * How much longer the lease of a node id is valid, and how it is to be shown; as of when it was last fresh.
    */
-  look({ node, receivedAt, shown }: SeenNode, at = this.staleSince ?? this.clock.monotonic()): NodeNow {
+  look({ node, receivedAt, shown }: SeenNode, at = this.#shownAt): NodeNow {
     const left = leftMs(node, receivedAt, at);
     return { node: shown, left, state: stateOf(node, left) };
   }
 
   /** All node ids, as of the same moment. */
   lookAtAll(): readonly NodeNow[] {
-    const at = this.staleSince ?? this.clock.monotonic();
+    const at = this.#shownAt;
     return this.nodes.map((seen) => this.look(seen, at));
   }
 
@@ -104,7 +104,7 @@ export class ClusterModel {
    * How long ago a moment of the page's clock was, in milliseconds; as of when what there is was last fresh.
    */
   since(at: number): number {
-    return Math.max(0, (this.staleSince ?? this.clock.monotonic()) - at);
+    return Math.max(0, this.#shownAt - at);
   }
 
   /** Called when the connection comes and goes: without one nothing may seem to run out, nor to be fresh. */
@@ -119,26 +119,20 @@ export class ClusterModel {
     this.heardAt = this.clock.monotonic();
     switch (event) {
       case 'hello':
-        this.#begin(json as ClusterHello);
-        break;
+        return this.#begin(json as ClusterHello);
       case 'report':
-        this.#takeReport(json as StatusReport);
-        break;
+        return this.#takeReport(json as StatusReport);
       case 'page':
-        this.#takePage(json as ReportPage);
-        break;
+        return this.#takePage(json as ReportPage);
       case 'store':
-        this.#takeStore(json as StoreHealth);
-        break;
+        return this.#takeStore(json as StoreHealth);
       case 'tree':
         this.tree = json as TreeReport | null;
         break;
       case 'change':
-        this.#takeEvent(json as ClusterEvent);
-        break;
+        return this.#takeEvent(json as ClusterEvent);
       case 'instance':
-        this.#takeInstance(json as NodeHealthJson);
-        break;
+        return this.#takeInstance(json as NodeHealthJson);
       default:
         if (this.hello) this.hello = { ...this.hello, [event]: json };
     }
@@ -213,6 +207,11 @@ export class ClusterModel {
 
   #takeEvent(event: ClusterEvent) {
     if (event.id > this.#lastEvent) this.events = [event, ...this.events].slice(0, EVENTS);
+  }
+
+  /** Now, or when what there is was last fresh. */
+  get #shownAt() {
+    return this.staleSince ?? this.clock.monotonic();
   }
 
   get #lastEvent() {

@@ -41,7 +41,6 @@ export class Frame {
   /** What the page is filtered by. */
   filter = '';
   readonly #feed: Feed;
-  #token: string | undefined;
   #wasLive = false;
   #state: FeedState = { kind: 'connecting' };
   /** Why the last connection ended; empty while there is one. */
@@ -93,8 +92,16 @@ export class Frame {
    */
   async change(path: string, request: RequestInit): Promise<string> {
     try {
-      const response = await this.#ask(path, request);
-      return response === undefined || response.ok ? '' : `Not done: ${await refusalOf(response)}`;
+      for (let { token } = this.#feed, refused = false; ; refused = true) {
+        if (refused || token === undefined) token = await this.#askForToken(refused);
+        if (token === undefined) return '';
+        const response = await fetch(path, {
+          ...request,
+          headers: { 'content-type': 'application/json', ...authorization(token) },
+        });
+        if (response.ok) return '';
+        if (response.status !== 401) return `Not done: ${await refusalOf(response)}`;
+      }
     } catch {
       return 'It is not known whether that was done: the server has not answered.';
     }
@@ -102,20 +109,8 @@ export class Frame {
 
   /** Reads JSON, with the token. */
   async get<T>(path: string): Promise<T> {
-    const response = await fetch(path, { headers: authorization(this.#token) });
+    const response = await fetch(path, { headers: authorization(this.#feed.token) });
     return (await response.json()) as T;
-  }
-
-  async #ask(path: string, request: RequestInit) {
-    for (let token = this.#token, refused = false; ; refused = true) {
-      if (refused || token === undefined) token = await this.#askForToken(refused);
-      if (token === undefined) return undefined;
-      const response = await fetch(path, {
-        ...request,
-        headers: { 'content-type': 'application/json', ...authorization(token) },
-      });
-      if (response.status !== 401) return response;
-    }
   }
 
   #connection(state: FeedState) {
@@ -135,7 +130,6 @@ export class Frame {
   async #askForToken(refused: boolean) {
     const token = await askForToken(refused);
     if (token === undefined) return undefined;
-    this.#token = token;
     this.#feed.retry(token);
     return token;
   }

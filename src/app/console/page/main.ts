@@ -157,8 +157,12 @@ function summary(byState: ReadonlyMap<NodeState, readonly unknown[]>) {
       ` ${state}`,
     );
   });
-  const legend = h('legend', { class: 'hidden-label' }, 'Show only the node ids that are');
-  return h('fieldset', { class: 'states', id: 'states' }, legend, buttons);
+  return h(
+    'fieldset',
+    { class: 'states', id: 'states' },
+    h('legend', { class: 'hidden-label' }, 'Show only the node ids that are'),
+    buttons,
+  );
 }
 
 /** The settings of the cluster, in words. */

@@ -75,15 +75,13 @@ function settingsText() {
 }
 
 function folderOf({ service: { service, problem }, instances }: SeenService, isOpenAtFirst: boolean): Folder {
-  const rows = [...instances].map(([path, entry]) => rowOf(entry, path));
-  const count = countText([...instances.values()]);
   return {
     key: service,
     title: service,
     problem,
-    count,
+    count: countText([...instances.values()]),
     columns: COLUMNS,
-    rows,
+    rows: [...instances].map(([path, entry]) => rowOf(entry, path)),
     isOpenAtFirst,
   };
 }

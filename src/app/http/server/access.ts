@@ -100,9 +100,8 @@ function unauthorized(message: string, challenge: string) {
  * @throws {HttpProblem} `forbidden`
  */
 export function checkHost(request: Request, names: ReadonlySet<string>): void {
-  const header = request.headers.get('host');
-  const hosts = new Set([new URL(request.url).host, ...(header === null ? [] : [header])]);
-  for (const host of hosts) {
+  const { host: asked } = new URL(request.url);
+  for (const host of new Set([asked, request.headers.get('host') ?? asked])) {
     const name = hostName(host);
     if (name === undefined || !(isLoopback(name) || names.has(name)))
       throw new HttpProblem(
