@@ -81,7 +81,12 @@ function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   if (tenure === undefined && assignment === undefined)
     return { ...facts, state: 'unreadable', problem: entry.problem };
   const state = tenure?.state ?? 'held';
-  return { ...facts, state, idWidth: state === 'held' ? widthIn(assignment) : undefined, problem: assignment && entry.problem };
+  return {
+    ...facts,
+    state,
+    idWidth: state === 'held' ? widthIn(assignment) : undefined,
+    problem: assignment && entry.problem,
+  };
 }
 
 function widthIn(assignment: Assignment | undefined) {

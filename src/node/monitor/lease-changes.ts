@@ -98,8 +98,7 @@ function leaseChange(
   const wasRetired = was?.state === 'retired';
   if (state === 'retired')
     return wasRetired ? undefined : change('retired', `node id ${id} is retired: no task may acquire it`);
-  if (wasRetired || wasDamaged)
-    return change('restored', `node id ${id} may be acquired again`);
+  if (wasRetired || wasDamaged) return change('restored', `node id ${id} may be acquired again`);
   if (!isOverdue(now) || isOverdue(was)) return undefined;
   return change('overdue', `the lease of node id ${id} has run out: ${taskId} did not renew it in time`, {
     taskId,

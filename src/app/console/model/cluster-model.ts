@@ -119,20 +119,26 @@ export class ClusterModel {
     this.heardAt = this.clock.monotonic();
     switch (event) {
       case 'hello':
-        return this.#begin(json as ClusterHello);
+        this.#begin(json as ClusterHello);
+        break;
       case 'report':
-        return this.#takeReport(json as StatusReport);
+        this.#takeReport(json as StatusReport);
+        break;
       case 'page':
-        return this.#takePage(json as ReportPage);
+        this.#takePage(json as ReportPage);
+        break;
       case 'store':
-        return this.#takeStore(json as StoreHealth);
+        this.#takeStore(json as StoreHealth);
+        break;
       case 'tree':
         this.tree = json as TreeReport | null;
         break;
       case 'change':
-        return this.#takeEvent(json as ClusterEvent);
+        this.#takeEvent(json as ClusterEvent);
+        break;
       case 'instance':
-        return this.#takeInstance(json as NodeHealthJson);
+        this.#takeInstance(json as NodeHealthJson);
+        break;
       default:
         if (this.hello) this.hello = { ...this.hello, [event]: json };
     }
