@@ -204,7 +204,7 @@ function listenToKeys(focusFound: () => void, onEscape: () => void): void {
   });
 }
 
-const KEY = 'nodelease-theme';
+const THEME_KEY = 'nodelease-theme';
 /** Each one is followed by the next one. `system` is what the system has. */
 const THEMES = ['system', 'light', 'dark'];
 
@@ -223,7 +223,7 @@ function offerThemes(): void {
     at = (at + 1) % THEMES.length;
     const theme = show();
     try {
-      localStorage.setItem(KEY, theme);
+      localStorage.setItem(THEME_KEY, theme);
     } catch {
       // It cannot be kept here, and is forgotten with the page.
     }
@@ -233,7 +233,7 @@ function offerThemes(): void {
 
 function storedTheme() {
   try {
-    return localStorage.getItem(KEY) ?? '';
+    return localStorage.getItem(THEME_KEY) ?? '';
   } catch {
     return '';
   }
