@@ -1,6 +1,6 @@
 import { clusterNodeIdOf } from '../../src/core/id/cluster-node-id.js';
+import type { EntryReport, TreeReport } from '../../src/node/wire/cluster-snapshot.js';
 import type { NodeReport } from '../../src/node/wire/status-report.js';
-import type { EntryReport, TreeReport } from '../../src/node/wire/tree-report.js';
 
 /**
  * The discovery tree as it would be with these nodes, all of which offer `orders`, and some `billing`, and

@@ -1,5 +1,5 @@
 import { StoreSession } from '../../core/lease/session/store-session.js';
-import type { ClusterView } from '../../node/monitor/cluster-view.js';
+import type { ClusterView } from '../../node/monitor/cluster-follower.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store.js';
 import { connectTo } from '../kit/call.js';
 import type { Io } from '../kit/io.js';

@@ -45,7 +45,8 @@ const LONGEST_EVENT = 64_000_000;
  * 10 seconds with jitter. By `fetch`, because an `EventSource` can send no bearer token.
  */
 export class Feed {
-  #token: string | undefined;
+  /** Sent with each attempt. */
+  token: string | undefined;
   #hurry = new AbortController();
   #failures = 0;
 
@@ -65,7 +66,7 @@ export class Feed {
 
   /** Tries at once instead of waiting; with a token, if one is given. */
   retry(token?: string): void {
-    this.#token = token ?? this.#token;
+    this.token = token ?? this.token;
     this.#hurry.abort();
   }
 
@@ -75,8 +76,8 @@ export class Feed {
     const ending = new AbortController();
     onState({ kind: 'connecting' });
     try {
-      const response = await this.#inTime(open(this.#token, ending.signal));
-      if (response.status === 401) return { kind: 'token', refused: this.#token !== undefined };
+      const response = await this.#inTime(open(this.token, ending.signal));
+      if (response.status === 401) return { kind: 'token', refused: this.token !== undefined };
       if (!response.ok || response.body === null)
         return this.#failed(await this.#inTime(refusalOf(response)));
       await this.#read(response.body.getReader());
@@ -89,7 +90,7 @@ export class Feed {
     }
   }
 
-  async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  async #read(reader: ReadableStreamDefaultReader<Uint8Array>) {
     const { onState, onEvent } = this.options;
     const decoder = new TextDecoder();
     let rest = '';

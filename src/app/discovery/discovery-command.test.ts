@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { ScriptedZooKeeper } from '../../../test/support/scripted-zookeeper.js';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
-import { discoveryReport } from '../../node/monitor/discovery/discovery-report.js';
 import {
   type DiscoveryEntry,
   type DiscoverySnapshot,
+  discoveryReport,
   entryOf,
   parsePath,
   readDiscovery,

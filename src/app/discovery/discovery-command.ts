@@ -1,10 +1,10 @@
-import { discoveryReport } from '../../node/monitor/discovery/discovery-report.js';
 import {
+  discoveryReport,
   parseDiscoveryPath,
   parsePath,
   readDiscovery,
 } from '../../node/monitor/discovery/discovery-snapshot.js';
-import type { DiscoveryReport, EntryReport } from '../../node/wire/tree-report.js';
+import type { DiscoveryReport, EntryReport } from '../../node/wire/cluster-snapshot.js';
 import { DISCOVERY_PATH, NODES_PATH } from '../../zookeeper/discovery/layout.js';
 import { answer, type Cell, type Column, complain, type Table, textOf, withRows } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';

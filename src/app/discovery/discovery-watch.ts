@@ -1,7 +1,7 @@
-import { entryReport } from '../../node/monitor/discovery/discovery-report.js';
 import {
   type DiscoveryEntry,
   entryOf,
+  entryReport,
   parsePath,
   readDiscovery,
 } from '../../node/monitor/discovery/discovery-snapshot.js';

@@ -1,5 +1,5 @@
 import { Gauge, Registry } from 'prom-client';
-import type { ClusterView } from '../../node/monitor/cluster-view.js';
+import type { ClusterView } from '../../node/monitor/cluster-follower.js';
 import type { NodeReport } from '../../node/wire/status-report.js';
 import type { MetricsText } from './node-app.js';
 

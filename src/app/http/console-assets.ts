@@ -83,7 +83,7 @@ export function consoleAssets(pages: Readonly<Record<string, string>>, folder: U
   return app;
 }
 
-function builtFolder(): URL {
+function builtFolder() {
   // esbuild's CommonJS has no `import.meta.url`.
   const folders = BUILT.map((path) => new URL(path, import.meta.url ?? 'file:///'));
   return folders.find((folder) => existsSync(folder)) ?? new URL('file:///');

@@ -1,6 +1,5 @@
 import type { Clock } from '../../core/base/clock.js';
 import { WakeUp } from '../../core/base/wake-up.js';
-import { jsonOf } from './console/report-pages.js';
 
 /** What one client is sent. */
 interface EventSource {
@@ -72,4 +71,20 @@ export function* message(event: string, data: object | null, field = ''): Genera
   yield Buffer.from(`${field}event: ${event}\ndata: `);
   yield data ? jsonOf(data) : NULL;
   yield Buffer.from('\n\n');
+}
+
+/**
+ * JSON as bytes, which all clients share: that of a large cluster takes hundreds of kilobytes. What it is
+ * made from must not change.
+ */
+export const jsonOf = onceEach((data: object): Uint8Array => Buffer.from(JSON.stringify(data)));
+
+/** Makes the value of each object once. */
+export function onceEach<K extends object, V>(make: (from: K) => V): (from: K) => V {
+  const made = new WeakMap<K, V>();
+  return (from) => {
+    const value = made.get(from) ?? make(from);
+    made.set(from, value);
+    return value;
+  };
 }

@@ -7,19 +7,30 @@ export {
   type ListenAddress,
   parseListenAddress,
 } from '../../core/settings/listen-address.js';
-export { ClusterFollower, type ClusterFollowerOptions } from '../../node/monitor/cluster-follower.js';
-export type { ClusterView, CurrentCluster } from '../../node/monitor/cluster-view.js';
+export {
+  ClusterFollower,
+  type ClusterFollowerOptions,
+  type ClusterView,
+  type CurrentCluster,
+} from '../../node/monitor/cluster-follower.js';
 export type { FollowedParts } from '../../node/monitor/discovery/discovery-comparison.js';
 export { type MonitorEvent, NodeMonitor, type WatchedNode } from '../../node/runtime/node-monitor.js';
 export type {
   ClusterEvent,
   ClusterSnapshot,
   ConsoleOffers,
+  Contender,
+  DiscoveryReport,
+  EntryReport,
+  KeyReport,
   NodeTenures,
   ShardsMember,
   ShardsReport,
+  Standing,
   StoreHealth,
   Tenure,
+  TreeParts,
+  TreeReport,
 } from '../../node/wire/cluster-snapshot.js';
 export type { NodeHealth, NodeHealthJson, NodePhase } from '../../node/wire/node-health.js';
 export type {
@@ -34,15 +45,6 @@ export type {
   RestoreReport,
   StatusReport,
 } from '../../node/wire/status-report.js';
-export type {
-  Contender,
-  DiscoveryReport,
-  EntryReport,
-  KeyReport,
-  Standing,
-  TreeParts,
-  TreeReport,
-} from '../../node/wire/tree-report.js';
 export type { FleetReport, NodeRevisions } from '../../zookeeper/configuration/fleet-report.js';
 export type {
   DataEntry,

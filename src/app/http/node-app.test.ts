@@ -7,7 +7,7 @@ import { acquireLease } from '../../core/lease/acquire/acquire-lease.js';
 import { staticLease } from '../../core/lease/hold/static-lease.js';
 import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../core/store/memory/memory-lease-store.js';
-import type { ClusterView } from '../../node/monitor/cluster-view.js';
+import type { ClusterView } from '../../node/monitor/cluster-follower.js';
 import { NodeMonitor } from '../../node/runtime/node-monitor.js';
 import type { ClusterSnapshot } from '../../node/wire/cluster-snapshot.js';
 import type { Discovery } from '../../zookeeper/discovery/discovery.js';

@@ -3,7 +3,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { checkArguments, checked, FUNCTION, having, listOf, maybe } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
-import type { ClusterView } from '../../node/monitor/cluster-view.js';
+import type { ClusterView } from '../../node/monitor/cluster-follower.js';
 import { nodeHealthJson, type WatchedNode } from '../../node/runtime/node-monitor.js';
 import type { ConsoleOffers } from '../../node/wire/cluster-snapshot.js';
 import type { NodeHealth } from '../../node/wire/node-health.js';

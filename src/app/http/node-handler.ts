@@ -6,7 +6,7 @@ import { checkArguments, checked, FUNCTION, having, maybe } from '../../core/bas
 import { ConfigError } from '../../core/base/errors.js';
 import { systemClock } from '../../core/base/system.js';
 import { type NodeAppOptions, nodeApp, nothingThere } from './node-app.js';
-import { NO_REQUEST, PLAIN, problemResponse } from './problem.js';
+import { ADAPTER, PLAIN } from './problem.js';
 
 /** Settings of {@link nodeHandler}: what it answers from, and where it is mounted. */
 export interface NodeHandlerOptions extends Omit<NodeAppOptions, 'clock' | 'streams'> {
@@ -78,12 +78,10 @@ export function nodeHandler(given: NodeHandlerOptions): NodeHandler {
       return RESPONSE_ALREADY_SENT;
     },
     {
+      ...ADAPTER,
       hostname: 'localhost',
-      // Programs that only import this library keep their own Request and Response.
-      overrideGlobalObjects: false,
       // Other handlers' answers are left as they are.
       autoCleanupIncoming: false,
-      errorHandler: () => problemResponse(NO_REQUEST),
     },
   );
   return {

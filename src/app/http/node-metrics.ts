@@ -71,11 +71,7 @@ export class NodeMetrics implements MetricsText {
 const STATES: readonly NodePhase[] = ['acquiring', 'held', 'stopping', 'released', 'lost', 'failed'];
 
 /** Registers what is true of a node id at the time of the scrape. */
-function registerGauges(
-  monitor: NodeMonitor,
-  clock: Pick<Clock, 'now' | 'monotonic'>,
-  registry: Registry,
-): void {
+function registerGauges(monitor: NodeMonitor, clock: Pick<Clock, 'now' | 'monotonic'>, registry: Registry) {
   const registers = [registry];
   /** Null and NaN: the gauge has no value. */
   const value = (name: string, help: string, ask: (health: NodeHealth) => number | null) => {
@@ -164,11 +160,11 @@ function registerGauges(
   info.set({ version: VERSION }, 1);
 }
 
-function isHeld({ state }: NodeHealth): boolean {
+function isHeld({ state }: NodeHealth) {
   return state === 'held' || state === 'stopping';
 }
 
-function remainingMs(health: NodeHealth, clock: Pick<Clock, 'monotonic'>): number {
+function remainingMs(health: NodeHealth, clock: Pick<Clock, 'monotonic'>) {
   if (!isHeld(health)) return 0;
   return health.deadline === null
     ? Number.POSITIVE_INFINITY
@@ -176,7 +172,7 @@ function remainingMs(health: NodeHealth, clock: Pick<Clock, 'monotonic'>): numbe
 }
 
 /** What has ended learns nothing any more: its clock would only drift away. */
-function offsetMs(monitor: NodeMonitor, clock: Pick<Clock, 'now'>): number {
+function offsetMs(monitor: NodeMonitor, clock: Pick<Clock, 'now'>) {
   const time = monitor.lease?.tenureTime;
   if (time === undefined || time.signal.aborted) return Number.NaN;
   const now = time.now();
@@ -200,7 +196,7 @@ let collected: Registry | undefined;
  * measures the event loop and the garbage collection cannot be removed. With several readers the delays of
  * the event loop are those since the last reading of any.
  */
-function processMetrics(): Registry {
+function processMetrics() {
   if (collected) return collected;
   collected = new Registry();
   collectDefaultMetrics({ register: collected });

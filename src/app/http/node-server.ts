@@ -37,9 +37,10 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
   const { listen: at, bearerTokenFile, labels, clock, ...rest } = checked(options);
   checkArguments({ clock });
   checkListenAddress(at, 'listen');
-  const tokenLabel = labels?.bearerTokenFile ?? 'bearerTokenFile';
   const token =
-    bearerTokenFile === undefined ? undefined : await BearerTokenFile.open(bearerTokenFile, tokenLabel);
+    bearerTokenFile === undefined
+      ? undefined
+      : await BearerTokenFile.open(bearerTokenFile, labels?.bearerTokenFile ?? 'bearerTokenFile');
   const hosts = isLoopback(at.host) ? new Set([at.host.toLowerCase()]) : undefined;
   const streams = new OpenStreams();
   const app = nodeApp({ ...rest, clock, token, hosts, streams });

@@ -56,12 +56,6 @@ export function problemOf(failure: unknown): HttpProblem {
   return new HttpProblem('internal', 'a fault in this server; its log says more');
 }
 
-/** The refusal of what is no proper request. */
-export const NO_REQUEST = new HttpProblem(
-  'bad-request',
-  'the request: expected a host and a path, got something else',
-);
-
 /** The headers of every answer: its content may change at any time, and is never a page. */
 export const PLAIN: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
@@ -82,6 +76,17 @@ export function doneAnswer(status = 204): Response {
 export function problemResponse({ error, message, headers }: HttpProblem): Response {
   return Response.json({ error, message }, { status: STATUS[error], headers: { ...PLAIN, ...headers } });
 }
+
+/** How an app answers requests of Node's own server. */
+export const ADAPTER = {
+  // Programs that only import this library keep their own Request and Response.
+  overrideGlobalObjects: false,
+  /** The refusal of what is no proper request. */
+  errorHandler: () =>
+    problemResponse(
+      new HttpProblem('bad-request', 'the request: expected a host and a path, got something else'),
+    ),
+};
 
 /**
  * Answers what a handler throws.

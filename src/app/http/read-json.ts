@@ -26,7 +26,7 @@ export async function readJson(request: Request): Promise<unknown> {
   }
 }
 
-async function readBytes({ headers, body }: Request): Promise<Buffer> {
+async function readBytes({ headers, body }: Request) {
   const tooLarge = new HttpProblem('too-large', `the body: expected at most ${LARGEST_BODY} bytes`);
   if (Number(headers.get('content-length') ?? 0) > LARGEST_BODY) throw tooLarge;
   const chunks: Uint8Array[] = [];
@@ -39,7 +39,7 @@ async function readBytes({ headers, body }: Request): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-function decode(bytes: Buffer): string {
+function decode(bytes: Buffer) {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {

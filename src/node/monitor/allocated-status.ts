@@ -78,12 +78,16 @@ function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   }
   if (tenure === undefined && assignment === undefined)
     return { ...facts, state: 'unreadable', problem: entry.problem };
-  const wrongNode = assignment === undefined ? undefined : entry.problem;
   const state = tenure?.state ?? 'held';
-  return { ...facts, state, idWidth: state === 'held' ? widthIn(assignment) : undefined, problem: wrongNode };
+  return {
+    ...facts,
+    state,
+    idWidth: state === 'held' ? widthIn(assignment) : undefined,
+    problem: assignment && entry.problem,
+  };
 }
 
-function widthIn(assignment: Assignment | undefined): number | undefined {
+function widthIn(assignment: Assignment | undefined) {
   const idWidth = assignment?.idWidth;
   return typeof idWidth === 'number' && Number.isInteger(idWidth) && idWidth > 0 && idWidth <= 16
     ? idWidth
@@ -125,6 +129,6 @@ export function allocatedReport(zookeeper: string, status: AllocatedStatus): Sta
   });
 }
 
-function allocationReport(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): AllocationReport {
+function allocationReport(zookeeper: string, { groups = [], idWidth }: AllocatedStatus) {
   return { zookeeper, groups, idWidth };
 }

@@ -9,17 +9,48 @@ import {
   type ClusterSnapshot,
   type NodeTenures,
   type ShardsReport,
+  type TreeReport,
   UNKNOWN_STORE,
 } from '../wire/cluster-snapshot.js';
 import type { DiscoveryStatusReport, StatusReport } from '../wire/status-report.js';
-import type { TreeReport } from '../wire/tree-report.js';
 import { scanAllocated } from './allocated-status.js';
 import { ClusterReader } from './cluster-reader.js';
-import type { ClusterView, CurrentCluster } from './cluster-view.js';
 import { type FollowedParts, scanTree } from './discovery/discovery-comparison.js';
 import { type LeaseScan, LeaseScans } from './lease-scans.js';
 import { ScanLoop, treePauseMs } from './scan-loop.js';
 import { tenuresOf } from './tenures.js';
+
+/** The part of it that is known, without a wait. */
+export interface CurrentCluster extends Omit<ClusterSnapshot, 'report'> {
+  /** Null while the cluster has never been read, or if the last read is too old. */
+  readonly report: StatusReport | null;
+  /** Changes after each scan, and whenever the report changes in more than its ages. */
+  readonly revision: number;
+}
+
+/** A cluster that is followed. Takes no part in the protocol. */
+export interface ClusterView {
+  /** Random, and different in every process: the numbers of events restart with it. */
+  readonly epoch: string;
+  /**
+   * The current state: the last scan if it is fresh, otherwise a new one.
+   *
+   * @throws {StoreError} or {ZooKeeperError} when no scan ever succeeded
+   * @throws `signal.reason`
+   */
+  snapshot(signal?: AbortSignal): Promise<ClusterSnapshot>;
+  /** The known state at this moment. Unchanged parts are the same objects, except for the report. */
+  current(): CurrentCluster;
+  /** The tenures that the lease objects of these ids showed at the last scan; none before one. */
+  tenures(ids: ReadonlySet<number>): readonly NodeTenures[];
+  /**
+   * Scans while there are listeners, and calls them at every possible change. They must not throw. The
+   * returned function ends it.
+   */
+  follow(listener: () => void): () => void;
+  /** Ends all scans. The store is closed by its owner. Idempotent. */
+  close(): Promise<void>;
+}
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */
 export interface ClusterFollowerOptions {
@@ -161,14 +192,14 @@ export class ClusterFollower implements ClusterView {
     await Promise.all([this.#leaseLoop.close(), this.#treeLoop?.close()]);
   }
 
-  async #scanLeases(signal: AbortSignal): Promise<void> {
+  async #scanLeases(signal: AbortSignal) {
     await this.#leases.scan(signal);
     this.#revision += 1;
     this.#isOutdated = false;
     this.#listeners.notify();
   }
 
-  #onTree(tree: TreeReport | null, discovery: DiscoveryStatusReport | null): void {
+  #onTree(tree: TreeReport | null, discovery: DiscoveryStatusReport | null) {
     const isNewTree = JSON.stringify(tree) !== JSON.stringify(this.#tree);
     const isNewDiscovery = JSON.stringify(discovery) !== JSON.stringify(this.#discovery);
     if (isNewTree) this.#tree = tree;
@@ -177,7 +208,7 @@ export class ClusterFollower implements ClusterView {
     if (isNewTree || isNewDiscovery) this.#listeners.notify();
   }
 
-  #currentReport(): StatusReport | null {
+  #currentReport() {
     const at = this.#clock.monotonic();
     const known = this.#report;
     if (known?.revision === this.#revision && at - known.at <= SAME_MS) return known.report;

@@ -127,9 +127,9 @@ export class ClusterReader {
   async #scanLeases(
     listed: ListedCluster,
     at: number,
-    choose: (listed: ListedCluster) => readonly number[],
+    choose: typeof allIds,
     signal: AbortSignal | undefined,
-  ): Promise<Omit<ClusterScan, 'latencyMs' | 'clockOffsetMs'>> {
+  ) {
     const reader = this.#foreign;
     const foreign = await reader?.report(this.session, signal);
     const ids = choose(listed);
@@ -161,7 +161,7 @@ export class ClusterReader {
   }
 
   /** Maximum size of a lease object without a holder, in bytes. Every held lease is larger. */
-  get #tombstoneMaxBytes(): number {
+  get #tombstoneMaxBytes() {
     return this.#foreign ? 0 : nativeCodec.tombstoneMaxBytes;
   }
 
@@ -172,10 +172,7 @@ export class ClusterReader {
   }
 
   /** The settings: read again only when they were written. */
-  async #readCluster(
-    objects: readonly ListedObject[],
-    signal: AbortSignal | undefined,
-  ): Promise<ClusterConfig | undefined> {
+  async #readCluster(objects: readonly ListedObject[], signal: AbortSignal | undefined) {
     const row = objects.find(({ key }) => key === CLUSTER_KEY);
     if (row === undefined && markedCluster(objects) !== undefined) return undefined;
     if (row === undefined || row.etag !== this.#cluster?.etag) {
@@ -188,13 +185,13 @@ export class ClusterReader {
     return this.#cluster?.config;
   }
 
-  #isKnownHeld(id: number): boolean {
+  #isKnownHeld(id: number) {
     const reading = this.#known.get(id)?.reading;
     return reading?.kind === 'lease' && reading.lease.kind === 'held';
   }
 
   /** The ids whose objects are to be read in this scan. */
-  #toRead(ids: readonly number[], listing: ListedRows, { bootstrapped }: ClusterConfig): number[] {
+  #toRead(ids: readonly number[], listing: ListedRows, { bootstrapped }: ClusterConfig) {
     const unread: number[] = [];
     const urgent: number[] = [];
     const changed: number[] = [];
@@ -218,7 +215,7 @@ export class ClusterReader {
    * Whether a write was more than a renewal, according to a LIST: the id was not held, it has a tombstone's
    * size now, or the lease had expired.
    */
-  #mayHaveChangedHands(id: number, { reading }: ReadLease, listing: ListedRows): boolean {
+  #mayHaveChangedHands(id: number, { reading }: ReadLease, listing: ListedRows) {
     const row = listing.rows.get(id);
     if (row === undefined || reading.kind !== 'lease' || reading.lease.kind !== 'held') return true;
     if (row.size <= this.#tombstoneMaxBytes) return true;
@@ -229,7 +226,7 @@ export class ClusterReader {
     );
   }
 
-  async #readAll(ids: readonly number[], signal?: AbortSignal): Promise<void> {
+  async #readAll(ids: readonly number[], signal?: AbortSignal) {
     let done = 0;
     const read = async (id: number, own: AbortSignal) => {
       const object = await this.session.read(leaseKey(id), { signal: own });

@@ -95,25 +95,25 @@ function leaseChange(
       previousTaskId: by,
     });
   }
-  if (state === 'retired' && was?.state === 'retired') return undefined;
-  if (state === 'retired') return change('retired', `node id ${id} is retired: no task may acquire it`);
-  if (was?.state === 'retired' || wasDamaged)
-    return change('restored', `node id ${id} may be acquired again`);
+  const wasRetired = was?.state === 'retired';
+  if (state === 'retired')
+    return wasRetired ? undefined : change('retired', `node id ${id} is retired: no task may acquire it`);
+  if (wasRetired || wasDamaged) return change('restored', `node id ${id} may be acquired again`);
   if (!isOverdue(now) || isOverdue(was)) return undefined;
   return change('overdue', `the lease of node id ${id} has run out: ${taskId} did not renew it in time`, {
     taskId,
   });
 }
 
-function fromTask(taskId: string | null): string {
+function fromTask(taskId: string | null) {
   return taskId === null ? '' : ` from ${taskId}`;
 }
 
-function isHeld(node: NodeStatus | undefined): boolean {
+function isHeld(node: NodeStatus | undefined) {
   return node?.state === 'held' || node?.state === 'expired';
 }
 
-function isOverdue(node: NodeStatus | undefined): boolean {
+function isOverdue(node: NodeStatus | undefined) {
   const left = node && isHeld(node) ? expiresInMs(node) : undefined;
   return left !== undefined && left <= 0;
 }
@@ -125,7 +125,7 @@ const UNSEEN_MS = 10_000;
  * Whether its holder has let it expire by the second scan, as far as the first scan shows that. Otherwise it
  * was released in between, unseen. With a whole duration between the scans, both are possible.
  */
-function mayHaveExpired(was: NodeStatus | undefined, sinceMs: number | undefined): boolean {
+function mayHaveExpired(was: NodeStatus | undefined, sinceMs: number | undefined) {
   if (was === undefined || !isHeld(was)) return false;
   if (isOverdue(was)) return true;
   if (sinceMs !== undefined && sinceMs > (was.durationMs ?? UNSEEN_MS)) return false;
@@ -140,6 +140,6 @@ function mayHaveExpired(was: NodeStatus | undefined, sinceMs: number | undefined
  * Whether the version rose without a tenure, which would write a later timestamp. That is the eviction of a
  * holder that no longer renews.
  */
-function isBumped(was: NodeStatus | undefined, now: NodeStatus): boolean {
+function isBumped(was: NodeStatus | undefined, now: NodeStatus) {
   return was !== undefined && now.version === was.version + 1 && now.timestamp === was.timestamp;
 }

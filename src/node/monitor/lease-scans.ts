@@ -87,7 +87,7 @@ export class LeaseScans {
     return reportOf({ ...head, nodes: reports, discovery, totals: hints ? totalsOf(nodes, hints) : null });
   }
 
-  #succeed(scan: LeaseScan): void {
+  #succeed(scan: LeaseScan) {
     const before = this.#last;
     const { latencyMs, clockOffsetMs, shards } = scan;
     const at = this.clock.monotonic();
@@ -105,7 +105,7 @@ export class LeaseScans {
   }
 
   /** The earlier result stays as it was. */
-  #fail(error: unknown): void {
+  #fail(error: unknown) {
     const problem = explain(error);
     this.failure = error;
     this.#failures += 1;
@@ -115,7 +115,7 @@ export class LeaseScans {
   }
 
   /** @param since after which time they happened; null if it is unknown */
-  #log(added: readonly EventFacts[], since: number | null = null): void {
+  #log(added: readonly EventFacts[], since: number | null = null) {
     if (added.length === 0) return;
     const at = this.clock.now();
     const first = (this.events.at(-1)?.id ?? 0) + 1;

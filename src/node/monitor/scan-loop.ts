@@ -88,7 +88,7 @@ export class ScanLoop {
     this.#onScanned.notify();
   }
 
-  async #run(signal: AbortSignal): Promise<void> {
+  async #run(signal: AbortSignal) {
     const { clock } = this;
     while (!signal.aborted) {
       const early = this.#due - clock.monotonic();

@@ -70,11 +70,10 @@ export function reportHead(
   store: string,
   { cluster, draining, foreign }: Pick<PagedCluster, 'cluster' | 'draining' | 'foreign'>,
 ): Partial<ReportHead> {
-  const held = draining.map(({ id, version, taskId = null }) => ({ id, version, taskId }));
   return {
     store,
     cluster: clusterReport(cluster),
-    draining: held,
+    draining: draining.map(({ id, version, taskId = null }) => ({ id, version, taskId })),
     ...foreign,
   };
 }

@@ -14,7 +14,7 @@ export function tenuresOf(node: NodeStatus): NodeTenures {
 }
 
 /** An object has its tenures without a gap, and loses the oldest first. */
-function knownSince({ state, version }: NodeStatus, oldest: Tenure | undefined): number | null {
+function knownSince({ state, version }: NodeStatus, oldest: Tenure | undefined) {
   if (oldest !== undefined) return oldest.version === 1 ? 0 : oldest.acquiredAt;
   return version === 0 && (state === 'vacant' || state === 'retired') ? 0 : null;
 }

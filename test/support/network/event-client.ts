@@ -1,6 +1,5 @@
-import type { ClusterEvent, StoreHealth } from '../../../src/node/wire/cluster-snapshot.js';
+import type { ClusterEvent, StoreHealth, TreeReport } from '../../../src/node/wire/cluster-snapshot.js';
 import type { NodeReport, StatusReport } from '../../../src/node/wire/status-report.js';
-import type { TreeReport } from '../../../src/node/wire/tree-report.js';
 
 /** What a page knows of a cluster that reads `/api/events`. */
 export class EventClient {

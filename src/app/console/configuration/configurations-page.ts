@@ -37,7 +37,7 @@ let answer: Answer = {};
 let folders: readonly Folder[] | undefined;
 let isNew = true;
 
-function draw(): void {
+function draw() {
   const { about, store, entries } = model;
   address = new URLSearchParams(location.hash.slice(1));
   const name = address.get('context') ?? '';
@@ -64,7 +64,7 @@ function draw(): void {
 }
 
 /** Asks for the history: again after each revision, and after each gap. */
-async function ask(context: ConfigContext | undefined): Promise<void> {
+async function ask(context: ConfigContext | undefined) {
   const url = `${API}/${encodeURIComponent(contextName)}?${address}`;
   const wanted = context && model.staleSince === undefined ? `${url} ${context.revision}` : '';
   if (wanted === asked) return;
@@ -74,14 +74,13 @@ async function ask(context: ConfigContext | undefined): Promise<void> {
   if (wanted === asked) show(found);
 }
 
-function show(found: Answer): void {
+function show(found: Answer) {
   answer = found;
   isNew = true;
 }
 
-function tables(context: ConfigContext | undefined): readonly Folder[] {
+function tables(context: ConfigContext | undefined) {
   const { revisions = [], changes = [], from, to, message } = answer;
-  const name = contextName;
   const entries = [...model.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry);
   const contexts = entries.flatMap((entry) => {
     if ('key' in entry) return [];
@@ -90,13 +89,13 @@ function tables(context: ConfigContext | undefined): readonly Folder[] {
     return [[context, revision, keys, nodes.length, problem ?? (late > 0 ? `${late} behind` : '')]];
   });
   const values = entries.flatMap((entry) =>
-    'key' in entry && entry.context === name ? [[entry.key, entry.value]] : [],
+    'key' in entry && entry.context === contextName ? [[entry.key, entry.value]] : [],
   );
-  const isBehind = ({ behind }: ConfigNode) => behind.includes(name);
+  const isBehind = ({ behind }: ConfigNode) => behind.includes(contextName);
   const lateFirst = [...(context?.nodes ?? [])].sort((a, b) => Number(isBehind(b)) - Number(isBehind(a)));
   const nodes = lateFirst.map((node) => {
     const { nodeId, revisions, at, follows } = node;
-    return [nodeId, revisions[name] ?? 0, at, follows, isBehind(node) ? 'behind' : ''];
+    return [nodeId, revisions[contextName] ?? 0, at, follows, isBehind(node) ? 'behind' : ''];
   });
   const published = revisions.map(({ revision, at, author, message: why, keys }) => [
     revision,
@@ -114,11 +113,11 @@ function tables(context: ConfigContext | undefined): readonly Folder[] {
   ]);
   return [
     table('Contexts', '', ['Context', 'Revision', 'Values', 'Nodes', 'Notes'], contexts),
-    table('Values', `of ${name}`, ['Key', 'Value'], values),
-    table('Nodes', `of ${name}`, ['Node id', 'Revision', 'Since', 'Follows', 'Notes'], nodes),
+    table('Values', `of ${contextName}`, ['Key', 'Value'], values),
+    table('Nodes', `of ${contextName}`, ['Node id', 'Revision', 'Since', 'Follows', 'Notes'], nodes),
     table(
       'History',
-      `of ${name}`,
+      `of ${contextName}`,
       ['Revision', 'At', 'Author', 'Message', 'Keys', 'Compare'],
       published,
       message,
@@ -167,7 +166,7 @@ function cell(column: string, text: string, path: string): ComponentChildren {
 }
 
 /** Chooses one of the revisions to compare. */
-function compare(end: string, revision: string): void {
+function compare(end: string, revision: string) {
   const address = new URLSearchParams(location.hash.slice(1));
   address.set(end, revision);
   location.hash = `${address}`;

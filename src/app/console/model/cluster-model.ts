@@ -2,6 +2,7 @@ import {
   type ClusterEvent,
   type ClusterHello,
   type StoreHealth,
+  type TreeReport,
   UNKNOWN_STORE,
 } from '../../../node/wire/cluster-snapshot.js';
 import type { NodeHealthJson } from '../../../node/wire/node-health.js';
@@ -12,7 +13,6 @@ import {
   type StatusReport,
   warningOf,
 } from '../../../node/wire/status-report.js';
-import type { TreeReport } from '../../../node/wire/tree-report.js';
 import type { StreamEvent } from '../feed.js';
 import type { PageClock } from '../page-clock.js';
 import { leftMs, type NodeState, stateOf } from './node-state.js';
@@ -89,14 +89,14 @@ export class ClusterModel {
   /**
    * How much longer the lease of a node id is valid, and how it is to be shown; as of when it was last fresh.
    */
-  look({ node, receivedAt, shown }: SeenNode, at = this.staleSince ?? this.clock.monotonic()): NodeNow {
+  look({ node, receivedAt, shown }: SeenNode, at = this.#shownAt): NodeNow {
     const left = leftMs(node, receivedAt, at);
     return { node: shown, left, state: stateOf(node, left) };
   }
 
   /** All node ids, as of the same moment. */
   lookAtAll(): readonly NodeNow[] {
-    const at = this.staleSince ?? this.clock.monotonic();
+    const at = this.#shownAt;
     return this.nodes.map((seen) => this.look(seen, at));
   }
 
@@ -104,7 +104,7 @@ export class ClusterModel {
    * How long ago a moment of the page's clock was, in milliseconds; as of when what there is was last fresh.
    */
   since(at: number): number {
-    return Math.max(0, (this.staleSince ?? this.clock.monotonic()) - at);
+    return Math.max(0, this.#shownAt - at);
   }
 
   /** Called when the connection comes and goes: without one nothing may seem to run out, nor to be fresh. */
@@ -151,7 +151,7 @@ export class ClusterModel {
     return news;
   }
 
-  #begin(hello: ClusterHello): void {
+  #begin(hello: ClusterHello) {
     const { instance, report, store, tree, events } = hello;
     const isSame = hello.epoch === this.hello?.epoch;
     this.hello = hello;
@@ -172,12 +172,12 @@ export class ClusterModel {
     if (!isSame) this.lastOld = this.#lastTaken = this.#lastEvent;
   }
 
-  #takeInstance(instance: NodeHealthJson | null): void {
+  #takeInstance(instance: NodeHealthJson | null) {
     this.instance = instance;
     this.instanceReceivedAt = this.clock.monotonic();
   }
 
-  #takeReport({ nodes, page, ...cluster }: StatusReport): void {
+  #takeReport({ nodes, page, ...cluster }: StatusReport) {
     this.cluster = cluster;
     this.#takePage({ nodes, page });
   }
@@ -185,7 +185,7 @@ export class ClusterModel {
   /**
    * Node ids in place of those from the beginning of the page to that of the next one; of all without a page.
    */
-  #takePage({ nodes, page }: ReportPage): void {
+  #takePage({ nodes, page }: ReportPage) {
     const receivedAt = this.clock.monotonic();
     const [from, next] = [page?.from ?? 0, page?.next ?? Number.POSITIVE_INFINITY];
     const before = new Map(this.#byId);
@@ -204,22 +204,27 @@ export class ClusterModel {
     this.nodes = [...this.#byId.values()].sort((a, b) => a.node.id - b.node.id);
   }
 
-  #takeStore(store: StoreHealth): void {
+  #takeStore(store: StoreHealth) {
     this.store = store;
     if (store.state === 'ok' && store.latencyMs !== null)
       this.latencies = [...this.latencies, store.latencyMs].slice(-LATENCIES);
     this.#judgeFreshness();
   }
 
-  #takeEvent(event: ClusterEvent): void {
+  #takeEvent(event: ClusterEvent) {
     if (event.id > this.#lastEvent) this.events = [event, ...this.events].slice(0, EVENTS);
   }
 
-  get #lastEvent(): number {
+  /** Now, or when what there is was last fresh. */
+  get #shownAt() {
+    return this.staleSince ?? this.clock.monotonic();
+  }
+
+  get #lastEvent() {
     return this.events[0]?.id ?? 0;
   }
 
-  #judgeFreshness(): void {
+  #judgeFreshness() {
     const isFresh = this.#connected && this.store.state !== 'failing';
     const now = this.clock.monotonic();
     if (isFresh) this.#freshAt = now;
@@ -231,7 +236,7 @@ export class ClusterModel {
   }
 }
 
-function isShownAs(a: NodeReport, b: NodeReport): boolean {
+function isShownAs(a: NodeReport, b: NodeReport) {
   const isSame = a.state === b.state && a.version === b.version && a.taskId === b.taskId;
   return isSame && a.problem === b.problem && warningOf(a) === warningOf(b);
 }

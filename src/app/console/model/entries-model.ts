@@ -66,7 +66,7 @@ export class EntriesModel<Entry> {
     return this.#spoken.splice(0);
   }
 
-  #put(path: string, entry: Entry | undefined): void {
+  #put(path: string, entry: Entry | undefined) {
     const before = this.entries.get(path);
     this.#unconfirmed.delete(path);
     if (JSON.stringify(entry) === JSON.stringify(before)) return;

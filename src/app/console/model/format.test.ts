@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { TreeReport } from '../../../node/wire/tree-report.js';
+import type { TreeReport } from '../../../node/wire/cluster-snapshot.js';
 import {
   agreementText,
   clockTime,

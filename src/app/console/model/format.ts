@@ -1,6 +1,5 @@
-import type { ClusterEvent } from '../../../node/wire/cluster-snapshot.js';
+import type { ClusterEvent, TreeReport } from '../../../node/wire/cluster-snapshot.js';
 import type { ReportHead } from '../../../node/wire/status-report.js';
-import type { TreeReport } from '../../../node/wire/tree-report.js';
 
 /**
  * A span of time in milliseconds, at least 0, for people: `3.2 s`, `48 s`, `4 min`, `2 h 10 min`, `3 d 4 h`.

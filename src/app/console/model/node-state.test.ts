@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { NodeReport } from '../../../node/wire/status-report.js';
-import { type NodeState, parseFilter } from './node-state.js';
+import { knowledgeOf, type NodeState, parseFilter, tally } from './node-state.js';
 
 const facts = {
   state: 'held',
@@ -35,3 +35,38 @@ it.each([
 
 it('nothing filters nothing', () =>
   expect(nodes.every(([node, state]) => parseFilter('  ')(node, state))).toBe(true));
+
+function held(id: number, version: number, knownNodes: Record<number, number>): NodeReport {
+  const facts = { ageMs: null, expiresInMs: 1_000, timestamp: null, idWidth: 8, problem: null };
+  return { id, state: 'held', version, taskId: `task-${id}`, knownNodes, ...facts };
+}
+
+const seen = [
+  held(0, 1, { 1: 2, 2: 1 }),
+  held(1, 2, { 0: 1 }),
+  held(2, 1, { 1: 1 }),
+  { ...held(3, 1, { 1: 2 }), state: 'released', taskId: null } as const,
+].map((node) => ({ node }));
+const [, second, , fourth] = seen.map(({ node }) => node) as [NodeReport, NodeReport, NodeReport, NodeReport];
+
+it('has for each holder whether it knows the version of a node id, an older one, or no version', () => {
+  const { others } = knowledgeOf(second, seen);
+  expect([...others]).toEqual([
+    [0, { known: 'current', version: 2 }],
+    [2, { known: 'behind', version: 1 }],
+  ]);
+  expect(tally(others)).toEqual({ current: 1, behind: 1, unknown: 0 });
+});
+
+it('has what the holder itself knows of the other held node ids', () => {
+  expect(tally(knowledgeOf(second, seen).own)).toEqual({
+    current: 1,
+    behind: 0,
+    unknown: 1,
+  });
+  expect(knowledgeOf(fourth, seen).own.size).toBe(0);
+});
+
+it('no task lags behind that knows of a tenure before the page does', () => {
+  expect(knowledgeOf(held(1, 1, {}), seen).others.get(0)?.known).toBe('current');
+});

@@ -1,4 +1,5 @@
 import { type NodeReport, warningOf } from '../../../node/wire/status-report.js';
+import { formatDuration } from './format.js';
 
 /** The states in which node ids are shown, in this order, and a sentence on each. */
 export const STATE_MEANINGS = {
@@ -36,6 +37,15 @@ export function stateOf({ state, problem }: NodeReport, left: number | undefined
   return state === 'unreadable' || (state === 'absent' && problem !== null) ? 'damaged' : 'free';
 }
 
+/** How much longer a lease is valid, in words. */
+export function leftText(state: NodeState, left: number | undefined, graceMs: number): string {
+  if (left === undefined) return '';
+  if (left > 0) return `${formatDuration(left)} left`;
+  const untilFree = graceMs + left;
+  if (state === 'overdue' && untilFree > 0) return `free in ${formatDuration(untilFree)}`;
+  return `${formatDuration(-left)} over`;
+}
+
 /** The whole of a node id in one line, for screen readers. */
 export function describeNode(node: NodeReport, state: NodeState): string {
   const { id, version, taskId, problem } = node;
@@ -69,4 +79,49 @@ function testOf(word: string): NodeFilter {
     state === word ||
     (version !== undefined && node.version === Number(version)) ||
     (node.taskId?.toLowerCase().includes(word) ?? false);
+}
+
+/** What holders know of the versions of other node ids, by their node id or by the other one. */
+export type KnownVersions = ReadonlyMap<number, KnownVersion>;
+
+interface KnownVersion {
+  readonly known: 'current' | 'behind' | 'unknown';
+  readonly version: number | undefined;
+}
+
+/**
+ * Who knows whose version, seen from one node id. Only holders know anything.
+ *
+ * @returns `others`: what the holder of each other node id knows of this one's version; `own`: what the holder
+ * of this one knows of the others that are held, empty without a holder
+ */
+export function knowledgeOf(node: NodeReport, all: readonly { readonly node: NodeReport }[]) {
+  const others = new Map<number, KnownVersion>();
+  const own = new Map<number, KnownVersion>();
+  for (const { node: other } of all) {
+    if (other.id === node.id || !isHeld(other)) continue;
+    if (node.version > 0) others.set(other.id, known(other.knownNodes[node.id], node.version));
+    if (isHeld(node)) own.set(other.id, known(node.knownNodes[other.id], other.version));
+  }
+  return { others, own };
+}
+
+/** How many of them are of each kind. */
+export function tally(versions: KnownVersions): Readonly<Record<KnownVersion['known'], number>> {
+  const counts = { current: 0, behind: 0, unknown: 0 };
+  for (const { known } of versions.values()) counts[known] += 1;
+  return counts;
+}
+
+/**
+ * A version above the one that was seen is of a tenure that the page does not know yet: its holder is not
+ * behind.
+ */
+function known(version: number | undefined, current: number): KnownVersion {
+  if (version === undefined) return { known: 'unknown', version };
+  return { known: version >= current ? 'current' : 'behind', version };
+}
+
+function isHeld({ state, taskId }: NodeReport) {
+  return state === 'held' && taskId !== null;
 }

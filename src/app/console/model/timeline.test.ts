@@ -1,19 +1,112 @@
 import { describe, expect, it } from 'vitest';
-import type { Tenure } from '../../../node/wire/cluster-snapshot.js';
-import { laneParts, sumParts } from './timeline.js';
+import type { ClusterHistory, Tenure } from '../../../node/wire/cluster-snapshot.js';
+import type { NodeReport } from '../../../node/wire/status-report.js';
+import type { SeenNode } from './cluster-model.js';
+import { laneParts, sumParts, TenureLog } from './timeline.js';
 
-const tenure = (acquiredAt: number, endedAt: number | null, end: Tenure['end'] = null): Tenure => {
+const node = (id: number, version: number): SeenNode => {
+  const nothing = { ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: null };
+  const shown: NodeReport = { id, state: 'held', version, taskId: 'a', problem: null, ...nothing };
+  return { node: shown, receivedAt: 0, shown };
+};
+const tenure = (
+  version: number,
+  acquiredAt: number | null,
+  endedAt: number | null,
+  end: Tenure['end'] = null,
+): Tenure => ({ version, taskId: `task-${version}`, acquiredAt, endedAt, end });
+
+/** A log, what it has asked for, and what it is answered. */
+function scene(history: (id: number) => readonly Tenure[] = () => []) {
+  const asked: (readonly number[])[] = [];
+  const log = new TenureLog();
+  const answer = { history };
+  const see = (nodes: readonly SeenNode[], at: number) =>
+    log.see(nodes, at, async (ids): Promise<ClusterHistory> => {
+      asked.push(ids);
+      return { nodes: ids.map((id) => ({ id, tenures: answer.history(id), knownSince: null })) };
+    });
+  return { log, see, asked, answer };
+}
+
+describe('the history of a lease object', () => {
+  it('is read once, and again when the lease changes', async () => {
+    const { see, asked } = scene();
+    const nodes = [node(0, 1), node(1, 1)];
+    await see(nodes, 1_000);
+    await see(nodes, 2_000);
+    await see([node(0, 2), ...nodes.slice(1)], 3_000);
+    expect(asked).toEqual([[0, 1], [0]]);
+  });
+
+  it('is asked for again after a failure, and for a thousand ids at most in one request', async () => {
+    const nodes = Array.from({ length: 1_500 }, (_, id) => node(id, 1));
+    const { log, see, asked } = scene();
+    await log.see(nodes, 1_000, () => Promise.reject(new Error('no server')));
+    await log.see(nodes, 1_050, async () => JSON.parse('{"error":"unavailable"}') as ClusterHistory);
+    for (let at = 1_100; at < 1_500; at += 100) await see(nodes, at);
+    expect(asked.map(({ length }) => length)).toEqual([1_000, 500]);
+  });
+
+  it('is not asked for while an answer is awaited', async () => {
+    const { log, see, asked } = scene();
+    let resolve = (_: ClusterHistory): void => undefined;
+    const first = log.see([node(0, 1)], 1_000, () => new Promise((answer) => (resolve = answer)));
+    await see([node(0, 2)], 2_000);
+    expect(asked).toEqual([]);
+    resolve({ nodes: [] });
+    await first;
+    await see([node(0, 2)], 3_000);
+    expect(asked).toEqual([[0]]);
+  });
+
+  it('is added to what is known, which it corrects', async () => {
+    const { log, see, answer } = scene(() => [tenure(2, 7_000, null), tenure(1, 1_000, 3_000, 'expired')]);
+    await see([node(0, 2)], 8_000);
+    answer.history = () => [tenure(3, 11_500, null), tenure(2, 7_000, 11_000, 'evicted')];
+    await see([node(0, 3)], 12_000);
+    expect(log.lanes.get(0)).toEqual([
+      tenure(1, 1_000, 3_000, 'expired'),
+      tenure(2, 7_000, 11_000, 'evicted'),
+      tenure(3, 11_500, null),
+    ]);
+  });
+
+  it('without times has those at which the page saw the tenures', async () => {
+    const { log, see, answer } = scene(() => [tenure(5, null, null)]);
+    await see([node(0, 5)], 1_000);
+    await see([node(0, 5)], 2_000);
+    answer.history = () => [tenure(6, null, null)];
+    await see([node(0, 6)], 3_000);
+    expect(log.lanes.get(0)).toEqual([tenure(5, 1_000, 3_000), tenure(6, 3_000, null)]);
+  });
+
+  it('is all that is known after a time without reports: nothing is claimed of that time', async () => {
+    const { log, see, answer } = scene(() => [tenure(5, null, null)]);
+    await see([node(0, 5)], 1_000);
+    answer.history = () => [tenure(6, null, null)];
+    await see([node(0, 6)], 60_000);
+    expect(log.lanes.get(0)).toEqual([tenure(6, 60_000, null)]);
+  });
+});
+
+it('keeps the last hundred tenures of an id', async () => {
+  const { log, see, answer } = scene();
+  for (let version = 8; version <= 200; version += 8) {
+    answer.history = () => Array.from({ length: 8 }, (_, index) => tenure(version - index, version, version));
+    await see([node(0, version)], version);
+  }
+  const lane = log.lanes.get(0);
+  expect([lane?.length, lane?.[0]?.version, lane?.at(-1)?.version]).toEqual([100, 101, 200]);
+});
+
+const span = (acquiredAt: number, endedAt: number | null, end: Tenure['end'] = null): Tenure => {
   return { version: acquiredAt, taskId: `task-${acquiredAt}`, acquiredAt, endedAt, end };
 };
 
 describe('a lane', () => {
   it('has its tenures and the gaps between them, and claims nothing of the time before', () => {
-    const lane = [
-      tenure(100, 200, 'expired'),
-      tenure(250, 300, 'released'),
-      tenure(300, 320),
-      tenure(320, null),
-    ];
+    const lane = [span(100, 200, 'expired'), span(250, 300, 'released'), span(300, 320), span(320, null)];
     expect(laneParts(lane, 500).map(({ kind, from, to }) => [kind, from, to])).toEqual([
       ['no known tenure', 0, 100],
       ['expired', 100, 200],
@@ -23,13 +116,13 @@ describe('a lane', () => {
       ['held', 320, 500],
     ]);
     expect(laneParts([], 500).map(({ kind }) => kind)).toEqual(['no known tenure']);
-    expect(laneParts([tenure(100, 200, 'retired')], 500).at(-1)?.kind).toBe('free');
+    expect(laneParts([span(100, 200, 'retired')], 500).at(-1)?.kind).toBe('free');
   });
 
   it('distinguishes a free id from one whose earlier tenures are forgotten', () => {
     const firstKind = (lane: Parameters<typeof laneParts>[0], knownSince: number | null) =>
       laneParts(lane, 500, knownSince)[0]?.kind;
-    expect([0, 100, null].map((since) => firstKind([tenure(100, null)], since))).toEqual([
+    expect([0, 100, null].map((since) => firstKind([span(100, null)], since))).toEqual([
       'free',
       'no known tenure',
       'no known tenure',
@@ -39,14 +132,14 @@ describe('a lane', () => {
 
   it('marks a tenure that was taken over, not one after a release', () => {
     const marked = (end: Tenure['end']) =>
-      laneParts([tenure(100, 200, end), tenure(250, null)], 500).filter(({ isTakeOver }) => isTakeOver);
+      laneParts([span(100, 200, end), span(250, null)], 500).filter(({ isTakeOver }) => isTakeOver);
     expect(marked('expired').map(({ from }) => from)).toEqual([250]);
     expect(marked('released')).toEqual([]);
   });
 
   it('says who, which version, from when, until when, and how it ended', () => {
     const at = new Date(2026, 10, 26, 2, 14).getTime();
-    const lane = [tenure(at - 60_000, at, 'expired'), tenure(at + 1_000, at + 5_000, 'evicted')];
+    const lane = [span(at - 60_000, at, 'expired'), span(at + 1_000, at + 5_000, 'evicted')];
     const texts = laneParts(lane, at + 9_000).map(({ text }) => text());
     expect(texts).toEqual([
       'until 2026-11-26 02:13:00, no known tenure',
@@ -63,7 +156,7 @@ describe('sixty parts of a window', () => {
   const begin = 60 * MINUTE;
   const window = [begin, 2 * begin] as const;
   const later = (from: number, to: number | null, end: Tenure['end'] = null) =>
-    tenure(begin + from, to === null ? null : begin + to, end);
+    span(begin + from, to === null ? null : begin + to, end);
 
   it('show how much of the ids was held', () => {
     const lanes = [[later(0, 1.5 * MINUTE, 'released')], [later(MINUTE, null)], [], []];

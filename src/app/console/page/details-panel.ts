@@ -2,10 +2,8 @@ import { h } from 'preact';
 import { warningOf } from '../../../node/wire/status-report.js';
 import type { ClusterModel, SeenNode } from '../model/cluster-model.js';
 import { clockTime, formatDuration } from '../model/format.js';
-import { type KnownVersions, knowledgeOf, tally } from '../model/knowledge.js';
-import { STATE_MEANINGS } from '../model/node-state.js';
+import { type KnownVersions, knowledgeOf, leftText, STATE_MEANINGS, tally } from '../model/node-state.js';
 import { formatView } from './camunda/camunda-view.js';
-import { leftText } from './cell.js';
 import { bad, chip, fact, facts, mark, memo, note, panel, quiet } from './ui.js';
 
 /** More ids than this are counted, not listed. */
@@ -92,11 +90,11 @@ function knownVersions(heading: string, verb: string, versions: KnownVersions) {
   return [h('h3', null, heading), quiet(sum.join(' · ')), h('div', { class: 'chips' }, chips, rest)];
 }
 
-function ageText([min, max]: readonly [min: number, max: number | null], sinceMs: number): string {
+function ageText([min, max]: readonly [min: number, max: number | null], sinceMs: number) {
   return `${max === null ? 'at least ' : ''}${formatDuration(min + sinceMs)} ago`;
 }
 
-function discoveryText({ cluster }: ClusterModel, id: number): string {
+function discoveryText({ cluster }: ClusterModel, id: number) {
   const shown = cluster?.discovery?.nodes.find((node) => node.id === id);
   if (shown === undefined) return '';
   if (shown.state === 'ok') return `at version ${shown.version ?? '?'}`;
@@ -104,7 +102,7 @@ function discoveryText({ cluster }: ClusterModel, id: number): string {
 }
 
 /** The path of a node id in the discovery tree (group and index in hex). */
-function hexPath(id: number): string {
+function hexPath(id: number) {
   const clusterNodeId = id + RESERVED;
   const hex = (byte: number) => byte.toString(16).padStart(2, '0');
   return `nodes/${hex(clusterNodeId >> 8)}/${hex(clusterNodeId & 0xff)}`;

@@ -1,4 +1,4 @@
-import { find } from './find.js';
+import { find } from './ui.js';
 
 /**
  * Asks the reader in a dialog.
@@ -44,7 +44,7 @@ export function askForToken(refused: boolean): Promise<string | undefined> {
 }
 
 /** Opens a dialog. Resolves to its answer when it is closed; undefined where the reader gives up. */
-async function opened(dialog: HTMLDialogElement): Promise<string | undefined> {
+async function opened(dialog: HTMLDialogElement) {
   dialog.returnValue = '';
   if (!dialog.open) dialog.showModal();
   await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));

@@ -1,8 +1,7 @@
 import { type ComponentChildren, Fragment, h, render } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { find } from './find.js';
 import { Frame, type FramedPage } from './frame.js';
-import { bad, flag, mark, memo, note, quiet, search } from './ui.js';
+import { bad, find, flag, mark, memo, note, quiet, search } from './ui.js';
 
 /** A text that is shown without having to be opened, in characters. */
 const SHORT = 60;

@@ -1,10 +1,18 @@
 import { h, render } from 'preact';
 import { authorization, Feed, type FeedState, refusalOf, type StreamEvent } from '../feed.js';
+import { formatDuration } from '../model/format.js';
 import { browserClock, browserRandom } from '../page-clock.js';
-import { type Freshness, showConnection } from './connection.js';
-import { listenToKeys, offerThemes } from './controls.js';
 import { askForToken } from './dialogs.js';
-import { find } from './find.js';
+import { find } from './ui.js';
+
+/** What a page knows, and how good that is. */
+interface Freshness {
+  readonly isKnown: boolean;
+  /** Since when it has not been renewed, on the page's monotonic clock; undefined while it is fresh. */
+  readonly staleSince: number | undefined;
+  /** What the server says of where it reads. */
+  readonly store: { readonly state: string; readonly problem: string | null };
+}
 
 /** A page without its frame. */
 export interface FramedPage {
@@ -33,7 +41,6 @@ export class Frame {
   /** What the page is filtered by. */
   filter = '';
   readonly #feed: Feed;
-  #token: string | undefined;
   #wasLive = false;
   #state: FeedState = { kind: 'connecting' };
   /** Why the last connection ended; empty while there is one. */
@@ -85,8 +92,16 @@ export class Frame {
    */
   async change(path: string, request: RequestInit): Promise<string> {
     try {
-      const response = await this.#ask(path, request);
-      return response === undefined || response.ok ? '' : `Not done: ${await refusalOf(response)}`;
+      for (let { token } = this.#feed, refused = false; ; refused = true) {
+        if (refused || token === undefined) token = await this.#askForToken(refused);
+        if (token === undefined) return '';
+        const response = await fetch(path, {
+          ...request,
+          headers: { 'content-type': 'application/json', ...authorization(token) },
+        });
+        if (response.ok) return '';
+        if (response.status !== 401) return `Not done: ${await refusalOf(response)}`;
+      }
     } catch {
       return 'It is not known whether that was done: the server has not answered.';
     }
@@ -94,23 +109,11 @@ export class Frame {
 
   /** Reads JSON, with the token. */
   async get<T>(path: string): Promise<T> {
-    const response = await fetch(path, { headers: authorization(this.#token) });
+    const response = await fetch(path, { headers: authorization(this.#feed.token) });
     return (await response.json()) as T;
   }
 
-  async #ask(path: string, request: RequestInit): Promise<Response | undefined> {
-    for (let token = this.#token, refused = false; ; refused = true) {
-      if (refused || token === undefined) token = await this.#askForToken(refused);
-      if (token === undefined) return undefined;
-      const response = await fetch(path, {
-        ...request,
-        headers: { 'content-type': 'application/json', ...authorization(token) },
-      });
-      if (response.status !== 401) return response;
-    }
-  }
-
-  #connection(state: FeedState): void {
+  #connection(state: FeedState) {
     this.page.model.connection(state.kind === 'live');
     this.#state = state;
     if (state.kind === 'token') void this.#askForToken(state.refused);
@@ -124,19 +127,40 @@ export class Frame {
     }
   }
 
-  async #askForToken(refused: boolean): Promise<string | undefined> {
+  async #askForToken(refused: boolean) {
     const token = await askForToken(refused);
     if (token === undefined) return undefined;
-    this.#token = token;
     this.#feed.retry(token);
     return token;
   }
 
+  /** Shows the state of the connection, and the age of what one sees when it is not well. */
+  #showConnection() {
+    const { model, what } = this.page;
+    const { isKnown, staleSince, store } = model;
+    const state = this.#state;
+    const badge = find('connection');
+    const isFailing = state.kind === 'live' && store.state === 'failing';
+    badge.dataset.connection = state.kind;
+    render(isFailing ? 'not live' : badgeText(state), badge);
+    const isStale = isKnown && staleSince !== undefined;
+    document.documentElement.toggleAttribute('data-stale', isStale);
+    const isBad = isFailing || (this.#reason !== '' && state.kind !== 'live') || state.kind === 'token';
+    find('banner').hidden = !isBad;
+    find('retry').hidden = state.kind !== 'waiting';
+    if (!isBad) return;
+    const age = isStale
+      ? `What you see is ${formatDuration(browserClock.monotonic() - staleSince)} old`
+      : 'Nothing has been read yet';
+    const why = isFailing ? `${what} cannot be read: ${store.problem ?? 'no reason is known'}` : this.#reason;
+    render(`${age}: ${state.kind === 'token' ? 'the server asks for a token' : why}.`, find('banner-text'));
+  }
+
   /** Not at all while the page is hidden: browsers draw no frames of hidden ones. */
-  async #keepDrawing(): Promise<never> {
+  async #keepDrawing() {
     for (;;) {
       try {
-        showConnection(this.page.model, this.page.what, this.#state, this.#reason);
+        this.#showConnection();
         this.page.draw();
       } catch (error) {
         reportError(error);
@@ -144,6 +168,74 @@ export class Frame {
       await browserClock.sleep(DRAW_MS);
       await new Promise((resolve) => requestAnimationFrame(resolve));
     }
+  }
+}
+
+function badgeText(state: FeedState) {
+  if (state.kind === 'waiting')
+    return `reconnecting in ${Math.max(0, Math.ceil((state.retryAt - browserClock.monotonic()) / 1_000))} s`;
+  return { live: 'live', connecting: 'connecting …', token: 'locked' }[state.kind];
+}
+
+/**
+ * The keys that work everywhere on the page, and the help about them; the grid has more.
+ *
+ * @param focusFound gives the focus to what the filter has found
+ * @param onEscape closes what is open, else clears the filter
+ */
+function listenToKeys(focusFound: () => void, onEscape: () => void): void {
+  const help = find('help', HTMLDialogElement);
+  find('help-open').addEventListener('click', () => help.showModal());
+  find('help-close').addEventListener('click', () => help.close());
+  document.addEventListener('keydown', (event) => {
+    const { target, key } = event;
+    const filter = find('filter', HTMLInputElement);
+    if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector('dialog[open]')) return;
+    if (key === 'Escape') return onEscape();
+    const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+    // From the filter straight to what it has found.
+    if (target === filter && (key === 'Enter' || key === 'ArrowDown')) focusFound();
+    else if (!isTyping && key === '?') help.showModal();
+    else if (!isTyping && key === '/') {
+      filter.focus();
+      filter.select();
+    } else return;
+    event.preventDefault();
+  });
+}
+
+const THEME_KEY = 'nodelease-theme';
+/** Each one is followed by the next one. `system` is what the system has. */
+const THEMES = ['system', 'light', 'dark'];
+
+/** The choice of colours, which the browser keeps. */
+function offerThemes(): void {
+  const button = find('theme');
+  let at = Math.max(0, THEMES.indexOf(storedTheme()));
+  const show = () => {
+    const theme = THEMES[at] ?? '';
+    document.documentElement.dataset.theme = theme;
+    button.title = `Colours: ${theme === 'system' ? 'as the system' : theme}`;
+    button.setAttribute('aria-label', button.title);
+    return theme;
+  };
+  button.addEventListener('click', () => {
+    at = (at + 1) % THEMES.length;
+    const theme = show();
+    try {
+      localStorage.setItem(THEME_KEY, theme);
+    } catch {
+      // It cannot be kept here, and is forgotten with the page.
+    }
+  });
+  show();
+}
+
+function storedTheme() {
+  try {
+    return localStorage.getItem(THEME_KEY) ?? '';
+  } catch {
+    return '';
   }
 }
 
@@ -163,7 +255,7 @@ class Announcer {
     if (!this.#isTalking) void this.#talk();
   }
 
-  async #talk(): Promise<void> {
+  async #talk() {
     this.#isTalking = true;
     while (this.#waiting.length > 0) {
       const texts = this.#waiting.splice(0);

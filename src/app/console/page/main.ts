@@ -2,22 +2,21 @@ import { h, render } from 'preact';
 import type { ClusterEvent, ClusterHistory } from '../../../node/wire/cluster-snapshot.js';
 import { type NodeReport, warningOf } from '../../../node/wire/status-report.js';
 import { ClusterModel, type NodeNow, type SeenNode } from '../model/cluster-model.js';
-import { eventAgo, shortName } from '../model/format.js';
-import { TenureLog } from '../model/tenure-log.js';
+import { drainingText, eventAgo, formatSetting, shortName } from '../model/format.js';
+import { NODE_STATES, type NodeState, STATE_MEANINGS } from '../model/node-state.js';
+import { TenureLog } from '../model/timeline.js';
 import { browserClock } from '../page-clock.js';
 import { shardsPanel } from '../shards/shards-panel.js';
 import { DataPanel } from '../shared-data/data-panel.js';
-import type { Density } from './cell.js';
+import { formatView } from './camunda/camunda-view.js';
 import { detailsPanel } from './details-panel.js';
 import { type EventFilter, eventList } from './event-list.js';
-import { find } from './find.js';
 import { Frame } from './frame.js';
-import { densityOf, flash, focusGrid, focusNode, IdGrid } from './id-grid.js';
+import { type Density, densityOf, flash, focusGrid, focusNode, IdGrid } from './id-grid.js';
 import { instancePanel, storePanel } from './status-panels.js';
-import { settingsText, summary } from './summary.js';
 import { Timeline } from './timeline-panel.js';
 import { Now, treePanel } from './tree-panel.js';
-import { memo, search } from './ui.js';
+import { find, mark, memo, search } from './ui.js';
 
 /** Announced to screen readers: who comes and who goes; not what happens all the time. */
 const SPOKEN = new Set<ClusterEvent['kind']>([
@@ -56,7 +55,7 @@ let selected: number | undefined;
 let eventFilter: EventFilter = { kind: '', text: '' };
 const log = new TenureLog();
 
-function draw(): void {
+function draw() {
   const news = model.takeNews();
   const density = densityOf(model.nodes.length);
   drawing += 1;
@@ -81,14 +80,6 @@ function draw(): void {
   frame.links(pages.flatMap((page) => (page ? [[page.toLowerCase(), page]] : [])));
   render(settingsText(model), find('settings'));
 
-  const grid = {
-    model,
-    nodes,
-    seen,
-    filter: frame.filter,
-    note,
-    onSelect: select,
-  };
   const ids = h(
     'section',
     { class: 'ids', 'aria-label': 'Node ids' },
@@ -96,11 +87,14 @@ function draw(): void {
       'div',
       { class: 'bar-of-tools' },
       h('h2', null, 'Node ids'),
-      summary(byState, frame),
+      summary(byState),
       search('Filter the node ids', 'Filter: 10-20, overdue, …', frame.filter, frame.filterBy, true),
     ),
     nodes.length > 0
-      ? memo(() => h(IdGrid, grid), [nodes, frame.filter, seen])
+      ? memo(
+          () => h(IdGrid, { model, nodes, seen, filter: frame.filter, note, onSelect: select }),
+          [nodes, frame.filter, seen],
+        )
       : h('p', { class: 'empty quiet', id: 'empty' }, emptyText(model)),
   );
   const events = eventList(model, eventFilter, filterEvents);
@@ -141,8 +135,56 @@ function draw(): void {
   }
 }
 
+/** How many node ids are in which state, each one a button that shows only those. */
+function summary(byState: ReadonlyMap<NodeState, readonly unknown[]>) {
+  const buttons = NODE_STATES.map((state) => {
+    const { length: count } = byState.get(state) ?? [];
+    const isPressed = frame.filter.trim() === state;
+    return h(
+      'button',
+      {
+        key: state,
+        type: 'button',
+        class: 'chip',
+        'data-state': state,
+        'aria-pressed': isPressed,
+        title: STATE_MEANINGS[state],
+        hidden: count === 0 && state !== 'held' && state !== 'free' && !isPressed,
+        onClick: () => frame.filterBy(isPressed ? '' : state),
+      },
+      mark(state),
+      h('b', null, count.toLocaleString('en')),
+      ` ${state}`,
+    );
+  });
+  return h(
+    'fieldset',
+    { class: 'states', id: 'states' },
+    h('legend', { class: 'hidden-label' }, 'Show only the node ids that are'),
+    buttons,
+  );
+}
+
+/** The settings of the cluster, in words. */
+function settingsText({ cluster, nodes }: ClusterModel) {
+  if (cluster?.cluster) {
+    const { size, durationMs, graceMs, idWidth, bootstrapped } = cluster.cluster;
+    const parts = formatView(cluster)?.settings(cluster.cluster) ?? [
+      `lease ${formatSetting(durationMs ?? 0)} and ${formatSetting(graceMs)} of grace`,
+      `${idWidth} bits of a unique id`,
+    ];
+    const pending = bootstrapped ? [] : ['being bootstrapped'];
+    return [`${size.toLocaleString('en')} node ids`, ...parts, ...pending, ...drainingText(cluster)].join(
+      ' · ',
+    );
+  }
+  if (!cluster?.allocation) return '';
+  const { groups, idWidth } = cluster.allocation;
+  return `${nodes.length.toLocaleString('en')} node ids from ZooKeeper · ${groups.length} ${groups.length === 1 ? 'group' : 'groups'} of 256 · ${idWidth} bits of a unique id`;
+}
+
 /** How a node id came to its holder, and how long ago. */
-function note(node: NodeReport): string {
+function note(node: NodeReport) {
   const { id, version } = node;
   const warning = warningOf(node);
   if (warning) return warning;
@@ -154,31 +196,31 @@ function note(node: NodeReport): string {
   return `${what}, ${eventAgo(event, browserClock.now())}`;
 }
 
-function filterEvents(filter: EventFilter): void {
+function filterEvents(filter: EventFilter) {
   eventFilter = filter;
   draw();
 }
 
-function select(id: number | undefined): void {
+function select(id: number | undefined) {
   selected = id;
   draw();
 }
 
 /** Selects a node id that is named outside of the grid. */
-function show(id: number): void {
+function show(id: number) {
   if (model.node(id) === undefined) return;
   selected = id;
   frame.filterBy('');
   focusNode(id);
 }
 
-function closeDetails(): void {
+function closeDetails() {
   select(undefined);
   focusGrid();
 }
 
 /** What Escape does: closes the details, else clears the filter. */
-function clear(): void {
+function clear() {
   if (selected !== undefined) closeDetails();
   else if (frame.filter !== '') {
     frame.filterBy('');
@@ -186,7 +228,7 @@ function clear(): void {
   }
 }
 
-function emptyText({ cluster, store, isKnown }: ClusterModel): string {
+function emptyText({ cluster, store, isKnown }: ClusterModel) {
   if (!isKnown) return 'Connecting …';
   if (cluster === null || store.state === 'unknown') return 'The leases have not been read yet.';
   return `There is no cluster at ${cluster.store ?? 'this store'} yet. The first task creates it.`;

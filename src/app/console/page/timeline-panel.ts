@@ -3,8 +3,7 @@ import { useState } from 'preact/hooks';
 import type { NodeNow } from '../model/cluster-model.js';
 import { formatDuration } from '../model/format.js';
 import { parseFilter } from '../model/node-state.js';
-import type { Lane } from '../model/tenure-log.js';
-import { laneParts, type Part, sumParts, timeText } from '../model/timeline.js';
+import { type Lane, laneParts, type Part, sumParts, timeText } from '../model/timeline.js';
 import { flag, memo, panel } from './ui.js';
 
 /** Maximum number of ids with a lane each; more of them share lanes. */

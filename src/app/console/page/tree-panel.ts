@@ -6,7 +6,7 @@ import type {
   FleetReport,
   Standing,
   TreeReport,
-} from '../../../node/wire/tree-report.js';
+} from '../../../node/wire/cluster-snapshot.js';
 import type { ClusterModel } from '../model/cluster-model.js';
 import { formatDuration } from '../model/format.js';
 import { bad, mark, memo, nodeButton, note, panel, quiet } from './ui.js';

@@ -43,7 +43,7 @@ const frame = foldersFrame({
 let folders: readonly Folder[] | undefined;
 let notice = '';
 
-function draw(): void {
+function draw() {
   const { about, store, entries } = model;
   for (const text of model.takeSpoken()) frame.announcer.say(text);
   if ((folders || store.isWhole) && model.takeChange()) {
@@ -64,7 +64,7 @@ function draw(): void {
   });
 }
 
-function settingsText(): string {
+function settingsText() {
   const { about, entries, store } = model;
   const services = folders?.length;
   const where = `${about?.zookeeper} ${about?.path}`;
@@ -75,15 +75,13 @@ function settingsText(): string {
 }
 
 function folderOf({ service: { service, problem }, instances }: SeenService, isOpenAtFirst: boolean): Folder {
-  const rows = [...instances].map(([path, entry]) => rowOf(entry, path));
-  const count = countText([...instances.values()]);
   return {
     key: service,
     title: service,
     problem,
-    count,
+    count: countText([...instances.values()]),
     columns: COLUMNS,
-    rows,
+    rows: [...instances].map(([path, entry]) => rowOf(entry, path)),
     isOpenAtFirst,
   };
 }
@@ -124,7 +122,7 @@ function rowOf(entry: ServiceEntry, path: string): Row {
   };
 }
 
-async function change(url: string, request: RequestInit): Promise<void> {
+async function change(url: string, request: RequestInit) {
   notice = await frame.change(url, request);
 }
 

@@ -1,6 +1,11 @@
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type { DataEntry, DatumReport, SharedDataReport, TreeReport } from '../../../node/wire/tree-report.js';
+import type {
+  DataEntry,
+  DatumReport,
+  SharedDataReport,
+  TreeReport,
+} from '../../../node/wire/cluster-snapshot.js';
 import { question } from '../page/dialogs.js';
 import { type Folder, Folders, type Row, rowButton } from '../page/folders.js';
 import type { Frame } from '../page/frame.js';

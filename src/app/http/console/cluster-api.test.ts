@@ -5,8 +5,11 @@ import { StoreSession } from '../../../core/lease/session/store-session.js';
 import { StoreError } from '../../../core/store/lease-store.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
-import { ClusterFollower } from '../../../node/monitor/cluster-follower.js';
-import type { ClusterView, CurrentCluster } from '../../../node/monitor/cluster-view.js';
+import {
+  ClusterFollower,
+  type ClusterView,
+  type CurrentCluster,
+} from '../../../node/monitor/cluster-follower.js';
 import type { MonitorEvent } from '../../../node/runtime/node-monitor.js';
 import type { ClusterEvent, ClusterSnapshot, NodeTenures } from '../../../node/wire/cluster-snapshot.js';
 import type { NodeHealthJson } from '../../../node/wire/node-health.js';

@@ -1,14 +1,16 @@
 import { withTimeout } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
 import { shareAnswer } from '../../../core/base/share-answer.js';
-import type { ClusterView, CurrentCluster } from '../../../node/monitor/cluster-view.js';
+import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
+import { parseInteger } from '../../../core/settings/values.js';
+import type { ClusterView, CurrentCluster } from '../../../node/monitor/cluster-follower.js';
 import type { WatchedNode } from '../../../node/runtime/node-monitor.js';
 import type { ClusterHello, ConsoleOffers } from '../../../node/wire/cluster-snapshot.js';
 import type { NodeHealthJson } from '../../../node/wire/node-health.js';
-import { eventStream, message, NULL, RETRY } from '../event-stream.js';
+import type { ReportPage, StatusReport } from '../../../node/wire/status-report.js';
+import { eventStream, jsonOf, message, NULL, onceEach, RETRY } from '../event-stream.js';
 import { jsonAnswer, PLAIN } from '../problem.js';
 import type { OpenStreams } from '../server/open-streams.js';
-import { idsOf, jsonOf, leasesPageOf, pagedReport, partsOf } from './report-pages.js';
 
 /** The process' own node id. */
 interface FeedInstance {
@@ -87,6 +89,55 @@ export function clusterApi(options: ClusterApiOptions) {
   };
 }
 
+/** Node ids in one page at most: the memory that a slow client takes, at some 400 bytes a node id. */
+const PAGE_SIZE = 1_000;
+const DEFAULT_LIMIT = 100;
+
+/**
+ * Reads `?from=ID&limit=N`, either of which may be left out; undefined where both are.
+ *
+ * @throws {ConfigError} when one is no number, out of its bounds, or given twice
+ */
+function leasesPageOf(url: string) {
+  const { searchParams } = new URL(url);
+  const [from, limit] = ['from', 'limit'].map((name) =>
+    searchParams.has(name) ? searchParams.getAll(name).join(',') : undefined,
+  );
+  if (from === undefined && limit === undefined) return undefined;
+  return {
+    from: parseInteger(from ?? '0', 'from', 0, MAX_NODE_IDS - 1),
+    limit: parseInteger(limit ?? String(DEFAULT_LIMIT), 'limit', 1, PAGE_SIZE),
+  };
+}
+
+/** Reads `?ids=3,17`. @throws {ConfigError} when these are no node ids */
+function idsOf(url: string) {
+  const ids = new URL(url).searchParams.get('ids') ?? '';
+  return new Set(ids.split(',').map((id) => parseInteger(id, 'ids', 0, MAX_NODE_IDS - 1)));
+}
+
+/** The report with the node ids of the page only. One beyond all of them has none. */
+function pagedReport(report: StatusReport, { from, limit }: { from: number; limit: number }): StatusReport {
+  const first = report.nodes.findIndex(({ id }) => id >= from);
+  const rest = first < 0 ? [] : report.nodes.slice(first, first + limit + 1);
+  return { ...report, nodes: rest.slice(0, limit), page: { from, limit, next: rest[limit]?.id ?? null } };
+}
+
+/**
+ * The report in the parts that are sent: all of it, or, with more node ids than a page has, the first page
+ * and then the node ids of the others.
+ */
+const partsOf = onceEach((report: StatusReport): readonly [StatusReport, ...ReportPage[]] => {
+  if (report.nodes.length <= PAGE_SIZE) return [report];
+  const first = pagedReport(report, { from: 0, limit: PAGE_SIZE });
+  const others: ReportPage[] = [];
+  for (let from = first.page?.next; from != null; from = others.at(-1)?.page?.next) {
+    const { nodes, page } = pagedReport(report, { from, limit: PAGE_SIZE });
+    others.push({ nodes, page });
+  }
+  return [first, ...others];
+});
+
 /**
  * The process' own node id at one moment; `facts` is how it differs from other moments by more than the
  * passing of time.
@@ -116,7 +167,7 @@ function clusterEvents(
   view: ClusterView,
   { clock, instance, offers = {} }: ClusterApiOptions,
   gone: AbortSignal,
-): AsyncGenerator<Uint8Array, void> {
+) {
   let hasNews = true;
   let instanceEvents = 0;
   let before: Sent | undefined;
@@ -176,7 +227,7 @@ function* hello(
   { report, store, events }: CurrentCluster,
   parts: Parts,
   own: InstanceNow,
-): Generator<Uint8Array> {
+) {
   yield Buffer.from(
     `${RETRY}event: hello\ndata: ${JSON.stringify(facts).slice(0, -1)},"instance":${own.json},\ndata: "report":`,
   );
@@ -195,7 +246,7 @@ function* differences(
   { revision, report, store, events }: CurrentCluster,
   parts: Parts,
   own: InstanceNow,
-): Generator<Uint8Array> {
+) {
   if (store !== before.store) yield* message('store', store);
   if (revision !== before.revision && report) yield* message('report', partsOf(report)[0]);
   for (const name of Object.keys({ ...before.parts, ...parts }))
@@ -206,7 +257,7 @@ function* differences(
 }
 
 /** Each as it is when the client is ready for it: only that one is kept meanwhile. */
-function* furtherPages(view: ClusterView): Generator<Uint8Array> {
+function* furtherPages(view: ClusterView) {
   for (let index = 1; ; index += 1) {
     const page = pageAt(view, index);
     if (!page) return;
@@ -214,7 +265,7 @@ function* furtherPages(view: ClusterView): Generator<Uint8Array> {
   }
 }
 
-function pageAt(view: ClusterView, index: number): object | undefined {
+function pageAt(view: ClusterView, index: number) {
   const { report } = view.current();
   return report ? partsOf(report)[index] : undefined;
 }

@@ -88,7 +88,7 @@ export async function checkBearer(right: BearerToken, request: Request, why: str
     throw unauthorized('the token is not the right one', 'Bearer error="invalid_token"');
 }
 
-function unauthorized(message: string, challenge: string): HttpProblem {
+function unauthorized(message: string, challenge: string) {
   return new HttpProblem('unauthorized', message, { 'www-authenticate': challenge });
 }
 
@@ -100,9 +100,8 @@ function unauthorized(message: string, challenge: string): HttpProblem {
  * @throws {HttpProblem} `forbidden`
  */
 export function checkHost(request: Request, names: ReadonlySet<string>): void {
-  const header = request.headers.get('host');
-  const hosts = new Set([new URL(request.url).host, ...(header === null ? [] : [header])]);
-  for (const host of hosts) {
+  const { host: asked } = new URL(request.url);
+  for (const host of new Set([asked, request.headers.get('host') ?? asked])) {
     const name = hostName(host);
     if (name === undefined || !(isLoopback(name) || names.has(name)))
       throw new HttpProblem(
@@ -133,7 +132,7 @@ export function checkOrigin(request: Request): void {
   );
 }
 
-function hostName(host: string): string | undefined {
+function hostName(host: string) {
   const url = `http://${host}/`;
   if (!URL.canParse(url)) return undefined;
   const { hostname, username, pathname } = new URL(url);
@@ -186,11 +185,11 @@ export class BearerTokenFile implements BearerToken {
   }
 }
 
-function digest(text: string): Buffer {
+function digest(text: string) {
   return createHash('sha256').update(text).digest();
 }
 
-function problemWith(text: string): string | undefined {
+function problemWith(text: string) {
   const token = text.trim();
   if (token === '') return 'it is empty';
   if (/\s/.test(token)) return 'it holds more than one word';

@@ -10,7 +10,7 @@ import {
   formatListenAddress,
   type ListenAddress,
 } from '../../../core/settings/listen-address.js';
-import { NO_REQUEST, problemResponse, unavailable } from '../problem.js';
+import { ADAPTER, problemResponse, unavailable } from '../problem.js';
 import { HTTP_LIMITS } from './http-limits.js';
 import { RequestLimiter } from './request-limiter.js';
 
@@ -86,12 +86,7 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
     silentMs = HTTP_LIMITS.silenceMs,
   } = checked(options, KINDS);
   checkListenAddress(at, 'at');
-  const adapter = {
-    hostname: at.host.includes(':') ? `[${at.host}]` : at.host,
-    // Programs that only import this library keep their own Request and Response.
-    overrideGlobalObjects: false,
-    errorHandler: () => problemResponse(NO_REQUEST),
-  };
+  const adapter = { ...ADAPTER, hostname: at.host.includes(':') ? `[${at.host}]` : at.host };
   const busy = unavailable('too many requests are under way');
   const answer = getRequestListener(fetch, adapter);
   const refuse = getRequestListener(() => problemResponse(busy), adapter);
@@ -161,7 +156,7 @@ const EXPECTATIONS: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'a host name that can be looked up',
 };
 
-async function close(server: Server, clock: Pick<Clock, 'sleep'>): Promise<void> {
+async function close(server: Server, clock: Pick<Clock, 'sleep'>) {
   const done = new Promise<void>((resolve) => server.close(() => resolve()));
   await withTimeout(clock, HTTP_LIMITS.closeMs, done);
   server.closeAllConnections();

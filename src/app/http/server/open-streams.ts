@@ -54,7 +54,7 @@ export class OpenStreams {
   ): ReadableStream<Uint8Array> {
     checkArguments({ source, last }, { source: FUNCTION, last: FUNCTION });
     if (this.#isOver) throw unavailable('this server is being closed', RETRY_S);
-    if (this.makesRoom && this.count >= this.max) for (const close of [...this.#open].slice(0, 1)) close();
+    if (this.makesRoom && this.count >= this.max) [...this.#open][0]?.();
     if (this.count >= this.max)
       throw unavailable(`there are ${this.max} streams already, which is the most`, RETRY_S);
     const gone = new AbortController();

@@ -56,7 +56,7 @@ export class RequestLimiter {
     return (this.#connections.get(socket) ?? 0) > 0;
   }
 
-  #leastUsed(newest: Socket): Socket | undefined {
+  #leastUsed(newest: Socket) {
     const candidates =
       this.#unused.size > this.limits.connections / 4 ? this.#unused : this.#connections.keys();
     for (const socket of candidates)
@@ -64,7 +64,7 @@ export class RequestLimiter {
     return undefined;
   }
 
-  #answered(socket: Socket): void {
+  #answered(socket: Socket) {
     const underWay = this.#connections.get(socket);
     if (underWay === undefined) return;
     this.#requests -= 1;
@@ -77,7 +77,7 @@ export class RequestLimiter {
    * An answer that waits for the one before it does not learn that its connection has gone: all of them end
    * here.
    */
-  #closed(socket: Socket): void {
+  #closed(socket: Socket) {
     this.#requests -= this.#connections.get(socket) ?? 0;
     this.#connections.delete(socket);
     this.#unused.delete(socket);

@@ -137,7 +137,7 @@ function camundaNode(
   };
 }
 
-function clockWarning(offsetMs: number, durationMs: number): string | null {
+function clockWarning(offsetMs: number, durationMs: number) {
   if (offsetMs === 0) return null;
   const offset = `${Math.abs(offsetMs) / 1_000} s ${offsetMs > 0 ? 'ahead of' : 'behind'}`;
   // A holder renews after a third.

@@ -6,10 +6,14 @@ import { concurrentCalls } from '../../../zookeeper/client/call-limits.js';
 import type { ZnodeReader, ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { isFault } from '../../../zookeeper/client/zookeeper.js';
 import { DISCOVERY_PATH, decodeAssignment, entryPath } from '../../../zookeeper/discovery/layout.js';
+import type { TreeParts, TreeReport } from '../../wire/cluster-snapshot.js';
 import type { DiscoveryStatusReport, NodeDiscovery } from '../../wire/status-report.js';
-import type { TreeParts, TreeReport } from '../../wire/tree-report.js';
-import { discoveryReport } from './discovery-report.js';
-import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
+import {
+  type DiscoveryEntry,
+  discoveryReport,
+  readDiscovery,
+  type TreeReader,
+} from './discovery-snapshot.js';
 
 /**
  * How long a scan waits for ZooKeeper, in milliseconds: less after a scan without an answer, so that the next
@@ -105,7 +109,7 @@ export async function scanTree(
   }
 }
 
-function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {
+function heldOf(nodes: readonly NodeStatus[]) {
   return nodes.filter(({ state }) => state === 'held');
 }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { changeReport } from '../../../../src/app/discovery/discovery-watch.js';
-import type { DiscoveryReport } from '../../../../src/node/wire/tree-report.js';
+import type { DiscoveryReport } from '../../../../src/node/wire/cluster-snapshot.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
 import { runInProcess } from '../../../support/in-process.js';
 import { stopProxies, throughProxy } from '../../../support/network/proxies.js';
