@@ -1,6 +1,6 @@
 import { checked } from '../../core/base/arguments.js';
 import type { RandomSource } from '../../core/base/clock.js';
-import { parseInteger } from '../../core/settings/values.js';
+import { parseInteger } from '../../core/settings/setting.js';
 import type { ConfigHistory } from '../../node/wire/entries-wire.js';
 import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';

@@ -1,4 +1,4 @@
-import type { SettingKind } from '../../core/settings/values.js';
+import type { SettingKind } from '../../core/settings/setting.js';
 import type { Settings } from '../settings/settings.js';
 import type { SettingDefaults, SettingName } from '../settings/settings-table.js';
 import type { Call, WithZooKeeper } from './call.js';

@@ -1,5 +1,5 @@
 import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
-import { STORE_SETTINGS } from '../../core/store/store-settings.js';
+import { STORE_SETTINGS } from '../../core/store/stores.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
 import { HTTP_SETTINGS } from '../http/http-settings.js';
 import { namesOf, type SettingName } from '../settings/settings-table.js';

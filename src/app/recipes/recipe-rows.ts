@@ -1,4 +1,4 @@
-import { integer } from '../../core/settings/values.js';
+import { integer } from '../../core/settings/setting.js';
 import { type CommandRow, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
 import { OF_ZOOKEEPER } from '../kit/command-settings.js';
 import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../kit/holding.js';

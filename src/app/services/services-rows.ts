@@ -1,4 +1,4 @@
-import { choice } from '../../core/settings/values.js';
+import { choice } from '../../core/settings/setting.js';
 import { JSON_LINE, zooKeeperRows } from '../kit/command-row.js';
 import { OF_SERVICES } from '../kit/command-settings.js';
 

@@ -2,9 +2,9 @@ import { ConfigError } from '../../core/base/errors.js';
 import { ordinalOf } from '../../core/lease/hold/static-lease.js';
 import { CLUSTER_DEFAULTS } from '../../core/lease/model/cluster-config.js';
 import { leastGraceMs, MAX_NODE_IDS } from '../../core/lease/model/lease-state.js';
+import { parseInteger } from '../../core/settings/setting.js';
 import { type Given, GivenSettings, refuse, type SettingSources } from '../../core/settings/sources.js';
-import { parseInteger } from '../../core/settings/values.js';
-import type { StoreAccess } from '../../core/store/store-access.js';
+import type { StoreAccess } from '../../core/store/stores.js';
 import {
   type AllSettings,
   type PlainSettings,

@@ -1,7 +1,6 @@
 import { refuse } from '../../core/settings/sources.js';
-import type { StoreAccess } from '../../core/store/store-access.js';
 import type { OwnSettings } from '../../core/store/store-kind.js';
-import { listed, STORES, storeKindOf } from '../../core/store/stores.js';
+import { listed, STORES, type StoreAccess, storeKindOf } from '../../core/store/stores.js';
 import type { AllSettings, SettingName } from './settings-table.js';
 import { readTlsFiles, tlsFile } from './tls-files.js';
 

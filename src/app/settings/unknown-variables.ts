@@ -1,5 +1,5 @@
-import { nearest } from '../../core/base/option-check.js';
-import { isServiceLink } from '../../core/settings/service-links.js';
+import { nearest } from '../../core/base/arguments.js';
+import { isServiceLink } from '../../core/settings/sources.js';
 import { environmentName, SETTINGS } from './settings-table.js';
 
 const PREFIX = 'NODELEASE_';

@@ -1,6 +1,6 @@
 import { EventEmitter, on } from 'node:events';
 import { existsSync } from 'node:fs';
-import { withTimeout } from '../../core/base/abort.js';
+import { WakeUp, withTimeout } from '../../core/base/abort.js';
 import {
   checkArguments,
   checked,
@@ -12,13 +12,17 @@ import {
   TEXT,
   whole,
 } from '../../core/base/arguments.js';
-import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
+import { backoffMs, IN_BACKGROUND } from '../../core/base/retry.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import { WakeUp } from '../../core/base/wake-up.js';
-import type { EventOptions, TimeOptions } from '../client/zookeeper.js';
-import { CALL_TIMEOUT_MS, type Watch, type ZooKeeper } from '../client/zookeeper.js';
+import {
+  CALL_TIMEOUT_MS,
+  type EventOptions,
+  type TimeOptions,
+  type Watch,
+  type ZooKeeper,
+} from '../client/zookeeper.js';
 import { closedError, ZooKeeperError } from '../client/zookeeper-error.js';
 import { SeenReporter } from './fleet.js';
 import type { Revisions } from './fleet-report.js';

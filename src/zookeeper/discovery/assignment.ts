@@ -1,5 +1,5 @@
 import { BYTES, checkArguments, checked, maybe, TEXT, whole } from '../../core/base/arguments.js';
-import { parseExactJson } from '../../core/base/exact-json.js';
+import { parseExactJson } from '../../core/base/fields.js';
 
 /** The JSON in every znode of the discovery tree: the holder of a node id, and the version. */
 export interface Assignment {

@@ -1,13 +1,10 @@
-import { onAbort, orAborted, withTimeout } from '../../core/base/abort.js';
+import { onAbort, orAborted, until, withTimeout } from '../../core/base/abort.js';
 import { checked, FUNCTION, type Kinds, kind, MS, maybe, TEXT } from '../../core/base/arguments.js';
-import { type Backoff, backoffMs } from '../../core/base/backoff.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
-import { retrying } from '../../core/base/retry.js';
-import { until } from '../../core/base/until.js';
+import { type Backoff, backoffMs, retrying } from '../../core/base/retry.js';
 import type { Lease } from '../../core/lease/model/lease.js';
-import type { TimeSources } from '../client/zookeeper.js';
-import { CALL_TIMEOUT_MS } from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type TimeSources } from '../client/zookeeper.js';
 import { isFault, ZooKeeperError } from '../client/zookeeper-error.js';
 import type { AnnouncedNode, DisconnectReason } from './announced-node.js';
 import type { Contributions } from './contributions.js';

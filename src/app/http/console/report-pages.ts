@@ -1,5 +1,5 @@
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
-import { parseInteger } from '../../../core/settings/values.js';
+import { parseInteger } from '../../../core/settings/setting.js';
 import type { ReportPage, StatusReport } from '../../../node/wire/status-report.js';
 
 /** Node ids in one page at most: the memory that a slow client takes, at some 400 bytes a node id. */

@@ -1,4 +1,4 @@
-export { formatSetting } from '../../../core/settings/values.js';
+export { formatSetting } from '../../../core/settings/setting.js';
 
 /** How many things a list names; the others are counted. */
 const NAMED = 8;

@@ -1,6 +1,6 @@
+import { WakeUp } from '../../../core/base/abort.js';
 import { AcquireTimeoutError } from '../../../core/base/errors.js';
 import type { Retry } from '../../../core/base/retry.js';
-import { WakeUp } from '../../../core/base/wake-up.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../../core/id/cluster-node-id.js';
 import type { LeaseListener } from '../../../core/lease/model/lease.js';
 import { whileStoreIsAway } from '../../../core/lease/session/store-retry.js';
