@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir, hostname, type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 
-// What a process asks its system for.
+// What a process asks its system for, also where Node throws instead of an answer.
 
-/** The name of this host; Node throws, and this is empty where the system has none. */
+/** The name of this host; empty where the system has none. */
 export function hostName(ask = hostname): string {
   try {
     return ask();
