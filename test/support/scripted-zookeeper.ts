@@ -1,16 +1,17 @@
 import type { BoundSession } from '../../src/zookeeper/client/bound-session.js';
 import { SessionActivity } from '../../src/zookeeper/client/connection/session-activity.js';
 import type { SessionState } from '../../src/zookeeper/client/session-state.js';
-import type {
-  CallOptions,
-  CreatedZnode,
-  MultiOperation,
-  ReadingWatch,
-  Znode,
-  ZnodeData,
-  ZooKeeper,
+import {
+  type CallOptions,
+  type CreatedZnode,
+  type MultiOperation,
+  type ReadingWatch,
+  type Znode,
+  type ZnodeData,
+  type ZooKeeper,
+  ZooKeeperError,
+  type ZooKeeperFault,
 } from '../../src/zookeeper/client/zookeeper.js';
-import { ZooKeeperError, type ZooKeeperFault } from '../../src/zookeeper/client/zookeeper-error.js';
 import { keepGroups } from '../../src/zookeeper/discovery/allocation/id-groups.js';
 import { groupPath, hexPair } from '../../src/zookeeper/discovery/tree-paths.js';
 import { seededRandom, type VirtualClock } from './virtual-clock.js';

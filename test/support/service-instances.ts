@@ -1,5 +1,5 @@
 import type { ServiceInstance } from '../../src/zookeeper/services/instance/service-instance.js';
-import type { InstanceSource } from '../../src/zookeeper/services/instance-source.js';
+import type { InstanceSource } from '../../src/zookeeper/services/service-cache.js';
 
 /** An instance of the service `orders` that can be picked. */
 export function instanceOf<P = unknown>(

@@ -2,8 +2,7 @@ import { onAbort, WakeUp, withTimeout } from '../../core/base/abort.js';
 import { explain } from '../../core/base/errors.js';
 import { retrying } from '../../core/base/retry.js';
 import type { Lease } from '../../core/lease/model/lease.js';
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import { ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
+import { type ZooKeeper, ZooKeeperError } from '../../zookeeper/client/zookeeper.js';
 import {
   type Configuration,
   type ConfigurationEvent,

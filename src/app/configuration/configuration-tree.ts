@@ -4,7 +4,7 @@ import { Listeners } from '../../core/base/listeners.js';
 import { ScanLoop, treePauseMs } from '../../node/monitor/scan-loop.js';
 import type { ConfigEntry, EntriesStatus } from '../../node/wire/entries-wire.js';
 import { concurrentCalls } from '../../zookeeper/client/call-limits.js';
-import { ignoring, isFault } from '../../zookeeper/client/zookeeper-error.js';
+import { ignoring, isFault } from '../../zookeeper/client/zookeeper.js';
 import { readFleet } from '../../zookeeper/configuration/fleet.js';
 import type { FleetReport } from '../../zookeeper/configuration/fleet-report.js';
 import { historyPath, seenPath } from '../../zookeeper/configuration/layout.js';

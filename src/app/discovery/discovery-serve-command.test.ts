@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
+import { ZooKeeperError } from '../../zookeeper/client/zookeeper.js';
 import { zookeeperLog } from '../kit/log/zookeeper-log.js';
 import { discoveryServeLog } from './discovery-serve-command.js';
 

@@ -1,6 +1,6 @@
 import { explain } from '../../core/base/errors.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../core/settings/listen-address.js';
-import { parseStrategy } from '../../zookeeper/services/strategies/strategies.js';
+import { parseStrategy } from '../../zookeeper/services/strategies.js';
 import { problemOf } from '../http/problem.js';
 import { say } from '../kit/answer.js';
 import { interruption, logEnd, onConnecting, type ZooKeeperCall } from '../kit/call.js';

@@ -1,7 +1,7 @@
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/settings/listen-address.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store.js';
-import { QuickRandom } from '../../zookeeper/services/strategies/provider-strategy.js';
+import { QuickRandom } from '../../zookeeper/services/strategies.js';
 import type { MetricsText } from '../http/node-app.js';
 import { connectTo, isVisible } from '../kit/call.js';
 import type { Logger } from '../kit/log/logger.js';

@@ -1,6 +1,6 @@
 import type { Context, Hono } from 'hono';
 import { ConfigError, explain, NodeLeaseError } from '../../core/base/errors.js';
-import { isFault, ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
+import { isFault, ZooKeeperError } from '../../zookeeper/client/zookeeper.js';
 
 /** The kinds of refusals, as the `error` field of an answer names them, and the status of each. */
 const STATUS = {

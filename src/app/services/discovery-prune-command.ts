@@ -1,4 +1,4 @@
-import { ignoring } from '../../zookeeper/client/zookeeper-error.js';
+import { ignoring } from '../../zookeeper/client/zookeeper.js';
 import { checkServiceName } from '../../zookeeper/services/instance/new-instance.js';
 import { servicePath } from '../../zookeeper/services/service-path.js';
 import { answer } from '../kit/answer.js';

@@ -1,5 +1,4 @@
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import { ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
+import { type ZooKeeper, ZooKeeperError } from '../../zookeeper/client/zookeeper.js';
 import { DiscoveryResolver } from '../../zookeeper/discovery/discovery-resolver.js';
 import { endpointPath } from '../../zookeeper/discovery/tree-paths.js';
 import type { OnUnreadable } from '../../zookeeper/services/instance/instance-codec.js';
@@ -7,11 +6,10 @@ import { checkServiceName } from '../../zookeeper/services/instance/new-instance
 import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
 import { instanceUrl } from '../../zookeeper/services/instance/uri-spec.js';
-import type { InstanceSource } from '../../zookeeper/services/instance-source.js';
-import { ServiceCache } from '../../zookeeper/services/service-cache.js';
+import { type InstanceSource, ServiceCache } from '../../zookeeper/services/service-cache.js';
 import { servicePath } from '../../zookeeper/services/service-path.js';
 import { NoInstanceError, ServiceProvider } from '../../zookeeper/services/service-provider.js';
-import { parseStrategy } from '../../zookeeper/services/strategies/strategies.js';
+import { parseStrategy } from '../../zookeeper/services/strategies.js';
 import { answer, complain } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import { ExitCode } from '../kit/exit-codes.js';

@@ -1,9 +1,9 @@
-import { isFault } from '../../zookeeper/client/zookeeper-error.js';
+import { isFault } from '../../zookeeper/client/zookeeper.js';
 import { dubboFacts, dubboText, isDubboFolder } from '../../zookeeper/services/instance/dubbo-instance.js';
-import { mixedPayloads } from '../../zookeeper/services/instance/mixed-payloads.js';
 import { checkServiceName } from '../../zookeeper/services/instance/new-instance.js';
 import { instanceState, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import { instanceUrl } from '../../zookeeper/services/instance/uri-spec.js';
+import { mixedPayloads } from '../../zookeeper/services/mixed-payloads.js';
 import { type InstanceWithStat, ServiceDirectory } from '../../zookeeper/services/service-directory.js';
 import { servicePath } from '../../zookeeper/services/service-path.js';
 import { answer, complain, withRows } from '../kit/answer.js';

@@ -1,8 +1,7 @@
 import { withinChroot } from '../../zookeeper/client/znode-path.js';
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import { ignoring } from '../../zookeeper/client/zookeeper-error.js';
-import { mixedPayloads } from '../../zookeeper/services/instance/mixed-payloads.js';
+import { ignoring, type ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
+import { mixedPayloads } from '../../zookeeper/services/mixed-payloads.js';
 import { ServiceDirectory } from '../../zookeeper/services/service-directory.js';
 import { servicePath } from '../../zookeeper/services/service-path.js';
 import type { Io } from '../kit/terminal/io.js';

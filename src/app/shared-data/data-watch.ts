@@ -1,4 +1,4 @@
-import { isFault } from '../../zookeeper/client/zookeeper-error.js';
+import { isFault } from '../../zookeeper/client/zookeeper.js';
 import type { DataEntry, DatumHead, SharedDataReport } from '../../zookeeper/shared-data/data-report.js';
 import { readSharedData } from '../../zookeeper/shared-data/report.js';
 import { showConnection, watchZooKeeper } from '../kit/changes.js';

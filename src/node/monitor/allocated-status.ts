@@ -1,8 +1,7 @@
 import type { Clock } from '../../core/base/clock.js';
 import { widthOfGroup } from '../../core/id/cluster-node-id.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import { ignoring } from '../../zookeeper/client/zookeeper-error.js';
+import { ignoring, type ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { readTenure } from '../../zookeeper/discovery/allocation/evict-allocated.js';
 import { readWidest } from '../../zookeeper/discovery/allocation/width-barrier.js';
 import type { Assignment } from '../../zookeeper/discovery/assignment.js';

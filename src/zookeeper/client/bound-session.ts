@@ -43,7 +43,7 @@ export class BoundSession {
       : Number.NEGATIVE_INFINITY;
   }
 
-  #bound(call: CallOptions | undefined): CallOptions {
+  #bound(call: CallOptions | undefined) {
     this.requests += 1;
     return { ...call, sessionId: this.sessionId };
   }

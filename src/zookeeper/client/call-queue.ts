@@ -1,11 +1,10 @@
 import { until } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
-import { CallLimits } from './call-limits.js';
+import { CallLimits, oneCall } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
 import { type ConnectedState, isSessionOver } from './session-state.js';
-import type { CallOptions } from './zookeeper.js';
-import { RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
+import { type CallOptions, RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper.js';
 
 /** A request to the servers, for messages and for judging a failure. */
 export interface Call {
@@ -56,6 +55,11 @@ export class CallQueue {
     return this.#run(call, options, () => send(this.keeper.session));
   }
 
+  /** The options of several requests that are one call, and so have one deadline. */
+  oneCall(options: CallOptions): () => CallOptions {
+    return oneCall(this.clock, options, this.timeoutMs);
+  }
+
   async #run<T>(
     call: Call,
     { timeoutMs = this.timeoutMs, signal, sessionId, reconnectOnTimeout = false }: CallOptions,
@@ -104,7 +108,7 @@ export class CallQueue {
   }
 
   /** Has the connection given up over which a request was sent that is not answered. */
-  async #giveUp(session: Session, answer: Promise<unknown>, problem: string): Promise<void> {
+  async #giveUp(session: Session, answer: Promise<unknown>, problem: string) {
     const { clock } = this;
     // After a pause of this process, timers run before the answers that wait in the socket. These two turns
     // let the answers in.

@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/base/clock.js';
+import { Listeners } from '../../core/base/listeners.js';
 import type { SessionState } from './session-state.js';
 import { pathProblem } from './znode-path.js';
 import type { ReadingWatch, Znode, ZooKeeper } from './zookeeper.js';
@@ -83,6 +84,8 @@ const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 export class ChildrenView<T> {
   /** Resolves once all has been read for the first time. Never rejects, nor resolves when closed before. */
   readonly ready: Promise<void>;
+  /** True once everything has been read for the first time. */
+  isWhole = false;
   readonly #znodes = new Map<string, ViewedZnode<T>>();
   #becomeReady: () => void = () => undefined;
   #forgetSession: () => void = () => undefined;
@@ -90,7 +93,6 @@ export class ChildrenView<T> {
   readonly #unread = new Map<ViewedZnode<T>, number>();
   readonly #closing = new AbortController();
   #staleSince: number | undefined;
-  #isWhole = false;
   #isReporting = false;
   #isCounting = false;
 
@@ -115,11 +117,6 @@ export class ChildrenView<T> {
    */
   get stale(): { readonly since: number } | undefined {
     return this.#staleSince === undefined ? undefined : { since: this.#staleSince };
-  }
-
-  /** True once everything has been read for the first time. */
-  get isWhole(): boolean {
-    return this.#isWhole;
   }
 
   /** How many znodes are followed. */
@@ -161,13 +158,13 @@ export class ChildrenView<T> {
     return this.#closing.signal.aborted;
   }
 
-  #onSession({ status }: SessionState): void {
+  #onSession({ status }: SessionState) {
     this.#staleSince ??= this.options.clock.monotonic();
     if (status === 'connected') this.#read([...this.#znodes.values()]);
   }
 
   /** Opens watches, also again: only a new watch reports that it has read. */
-  #read(znodes: readonly ViewedZnode<T>[]): void {
+  #read(znodes: readonly ViewedZnode<T>[]) {
     const { zookeeper } = this.options;
     const readable = znodes.filter(({ followed }) => followed !== undefined);
     for (const znode of readable) this.#unread.set(znode, 0);
@@ -182,18 +179,18 @@ export class ChildrenView<T> {
   }
 
   /** A znode has been read, or need not be any more. */
-  #end(znode: ViewedZnode<T>): void {
+  #end(znode: ViewedZnode<T>) {
     this.#unread.delete(znode);
     const isWhole = this.#unread.size === 0 && this.#staleSince !== undefined;
     // An answer may be handed over just after its connection was lost.
     if (!isWhole || this.options.zookeeper.state.status !== 'connected' || this.isClosed) return;
     this.#staleSince = undefined;
-    this.#isWhole = true;
+    this.isWhole = true;
     this.options.onChange?.();
     this.#becomeReady();
   }
 
-  async #giveUpRefused(): Promise<void> {
+  async #giveUpRefused() {
     const { zookeeper, clock, unreadable } = this.options;
     const { signal } = this.#closing;
     this.#isCounting = true;
@@ -266,7 +263,7 @@ export class ChildrenView<T> {
     this.#end(znode);
   }
 
-  #set(znode: ViewedZnode<T>, value: T | undefined): void {
+  #set(znode: ViewedZnode<T>, value: T | undefined) {
     const before = znode.value;
     if (value === before) return;
     znode.value = value;
@@ -274,12 +271,63 @@ export class ChildrenView<T> {
     this.#changed();
   }
 
-  #changed(): void {
-    if (this.#isReporting || !this.#isWhole) return;
+  #changed() {
+    if (this.#isReporting || !this.isWhole) return;
     this.#isReporting = true;
     queueMicrotask(() => {
       this.#isReporting = false;
       if (!this.isClosed) this.options.onChange?.();
     });
+  }
+}
+
+/**
+ * A {@link ChildrenView} for readers and listeners. A subclass makes of it what they read, and starts it. The
+ * last known state can still be read when it is closed.
+ */
+export abstract class FollowedZnodes<T, News> {
+  /** @internal */
+  protected readonly view: ChildrenView<T>;
+  readonly #listeners = new Listeners<News>();
+
+  /** @internal */
+  constructor(options: ChildrenViewOptions<T>) {
+    this.view = new ChildrenView(options);
+  }
+
+  /**
+   * Resolves once everything has been read. Znodes that the servers refuse delay it by 5 seconds. Never
+   * rejects, and never resolves when closed before.
+   */
+  get ready(): Promise<void> {
+    return this.view.ready;
+  }
+
+  /**
+   * Undefined while everything has been read since the last gap, so that every change is seen; otherwise the
+   * beginning of the gap, in milliseconds on the monotonic clock. Meanwhile the state is the last known one.
+   */
+  get stale(): { readonly since: number } | undefined {
+    return this.view.stale;
+  }
+
+  /**
+   * Calls `listener` just before {@link ready} resolves, with whatever there is, and after changes from then
+   * on, until the returned function is called. Changes in one packet of the servers are one call. Listeners
+   * must not throw.
+   */
+  onChange(listener: (news: News) => void): () => void {
+    return this.view.isClosed ? () => undefined : this.#listeners.add(listener);
+  }
+
+  /** Ends all watches. Idempotent. */
+  close(): void {
+    this.view.close();
+    this.#listeners.clear();
+  }
+
+  /** @internal */
+  protected notify(news: News): void {
+    this.#listeners.notify(news);
   }
 }

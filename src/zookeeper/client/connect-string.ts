@@ -93,7 +93,7 @@ function parseServer(item: string): ServerAddress | string {
 }
 
 /** A name may have underscores, which resolvers of containers take. */
-function isHost(host: string): boolean {
+function isHost(host: string) {
   if (/^[0-9.]+$/.test(host)) return isIPv4(host);
   return (
     host.length <= 253 &&

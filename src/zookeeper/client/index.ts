@@ -18,6 +18,7 @@ export {
   type ChildrenListener,
   type CreatedZnode,
   type CreateMode,
+  isFault,
   type MultiOperation,
   type ReadingWatch,
   type Watch,
@@ -27,6 +28,8 @@ export {
   type ZnodeReader,
   type ZnodeStat,
   type ZooKeeper,
+  ZooKeeperError,
+  type ZooKeeperFault,
 } from './zookeeper.js';
 export {
   DEFAULT_SESSION_TIMEOUT_MS,
@@ -34,4 +37,3 @@ export {
   ZooKeeperClient,
   type ZooKeeperOptions,
 } from './zookeeper-client.js';
-export { isFault, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';

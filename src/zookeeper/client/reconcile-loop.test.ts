@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { type ReconcileCall, type Reconciled, type ReconcileEvent, ReconcileLoop } from './reconcile-loop.js';
 import type { SessionState } from './session-state.js';
-import type { ReadingWatch, Znode } from './zookeeper.js';
-import { ZooKeeperError } from './zookeeper-error.js';
+import { type ReadingWatch, type Znode, ZooKeeperError } from './zookeeper.js';
 
 interface Item extends Reconciled {
   blockedBy: string | undefined;

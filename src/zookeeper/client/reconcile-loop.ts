@@ -5,8 +5,16 @@ import { backoffMs, CALLER_WAITS } from '../../core/base/retry.js';
 import { concurrentCalls } from './call-limits.js';
 import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';
-import type { EventOptions, TimeSources, Watch, Znode, ZooKeeper } from './zookeeper.js';
-import { closedError, isFault, ZooKeeperError } from './zookeeper-error.js';
+import {
+  closedError,
+  type EventOptions,
+  isFault,
+  type TimeSources,
+  type Watch,
+  type Znode,
+  type ZooKeeper,
+  ZooKeeperError,
+} from './zookeeper.js';
 
 /**
  * How far ZooKeeper has the wanted state. `synced`: completely, in this session. `degraded`: not completely,
@@ -228,7 +236,7 @@ export class ReconcileLoop {
   }
 
   /** Watches the item's znode, whose name may have changed. */
-  #follow(item: Reconciled): void {
+  #follow(item: Reconciled) {
     const { zookeeper } = this.options;
     const { path } = item;
     const followed = this.#items.get(item);
@@ -244,12 +252,12 @@ export class ReconcileLoop {
     this.#items.set(item, { path, watch });
   }
 
-  #isIn(sessionId: string): boolean {
+  #isIn(sessionId: string) {
     const { state } = this.options.zookeeper;
     return state.status === 'connected' && state.sessionId === sessionId;
   }
 
-  #onSession(session: SessionState): void {
+  #onSession(session: SessionState) {
     if (session.status === 'connected') for (const item of this.#items.keys()) item.dirty = true;
     else this.#withoutSession(session);
     this.#failures = 0;
@@ -257,7 +265,7 @@ export class ReconcileLoop {
     this.#wakeUp.wake();
   }
 
-  #withoutSession(session: SessionState): void {
+  #withoutSession(session: SessionState) {
     // Neither a closed client nor a first connection that takes its time is a problem.
     const begins = session.status === 'connecting' && session.problem === undefined && this.#state === BEGUN;
     if (session.status === 'closed') this.#setState({ status: 'closed' });
@@ -265,7 +273,7 @@ export class ReconcileLoop {
   }
 
   /** @param problem undefined where all is as wanted */
-  #become(problem: string | undefined): void {
+  #become(problem: string | undefined) {
     const before = 'problem' in this.#state ? this.#state.problem : undefined;
     if (this.#state.status === 'closed') return;
     if (before !== problem)
@@ -278,7 +286,7 @@ export class ReconcileLoop {
     this.options.onEvent?.(problem === undefined ? { type: 'synced' } : { type: 'degraded', problem });
   }
 
-  #setState(state: ReconcileState): void {
+  #setState(state: ReconcileState) {
     if (this.#state.status === 'closed') return;
     this.#state = state;
     this.#listeners.notify(state);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { inRounds } from './retry.js';
-import { ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
+import { ZooKeeperError, type ZooKeeperFault } from './zookeeper.js';
 
 const failing = (fault: ZooKeeperFault) => {
   const seen = { steps: 0 };

@@ -1,7 +1,14 @@
 import { type Retry, type RetryOptions, retrying } from '../../core/base/retry.js';
 import type { BoundSession } from './bound-session.js';
-import type { CallOptions, Znode, ZooKeeper } from './zookeeper.js';
-import { ignoring, isFault, TRANSIENT, ZooKeeperError } from './zookeeper-error.js';
+import {
+  type CallOptions,
+  ignoring,
+  isFault,
+  TRANSIENT,
+  type Znode,
+  type ZooKeeper,
+  ZooKeeperError,
+} from './zookeeper.js';
 
 // How calls are made again: while the connection is away, and while others are faster.
 

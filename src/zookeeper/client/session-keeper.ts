@@ -56,7 +56,7 @@ export class SessionKeeper {
     return this.#loaded?.activity.heardBy(at) ?? Number.NEGATIVE_INFINITY;
   }
 
-  get #loaded(): Session | undefined {
+  get #loaded() {
     return this.#session instanceof Promise ? undefined : this.#session;
   }
 
@@ -64,7 +64,7 @@ export class SessionKeeper {
     return this.#listeners.add(listener);
   }
 
-  async #end(): Promise<void> {
+  async #end() {
     this.#closing.abort();
     const session = this.#session;
     const limit = timeoutSignal(
@@ -104,13 +104,13 @@ export class SessionKeeper {
     return session;
   }
 
-  #suspend(): void {
+  #suspend() {
     if (this.#state.status !== 'connected') return;
     const { sessionId, timeoutMs } = this.#state;
     this.#become({ status: 'suspended', sessionId, timeoutMs, problem: this.problem });
   }
 
-  #troubled(): void {
+  #troubled() {
     const { problem } = this;
     const state = this.#state;
     if ((state.status !== 'connecting' && state.status !== 'suspended') || state.problem === problem) return;
@@ -139,7 +139,7 @@ export class SessionKeeper {
   }
 
   /** Notifies every listener of each state in order, even if a listener causes the next state. */
-  #become(state: SessionState): void {
+  #become(state: SessionState) {
     if (this.#state.status === 'closed') return;
     this.#state = state;
     this.#news.push(state);

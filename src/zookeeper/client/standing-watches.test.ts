@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { Session } from './connection/library-session.js';
 import { CHILDREN, StandingWatches } from './standing-watches.js';
-import { ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
+import { ZooKeeperError, type ZooKeeperFault } from './zookeeper.js';
 
 // Which watch reads when; what they report is tested on real servers.
 

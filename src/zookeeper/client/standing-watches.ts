@@ -2,8 +2,7 @@ import { notify } from '../../core/base/listeners.js';
 import { backoffMs, IN_BACKGROUND } from '../../core/base/retry.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
-import type { ReadingWatch, TimeSources, Znode } from './zookeeper.js';
-import { isFault } from './zookeeper-error.js';
+import { isFault, type ReadingWatch, type TimeSources, type Znode } from './zookeeper.js';
 
 // Watches that stay, made of ZooKeeper's one-shot ones: whenever something may have changed, a watch reads
 // again, and that read sets the next one-shot watch.
@@ -164,14 +163,14 @@ export class StandingWatches {
     this.#queue.clear();
   }
 
-  #invalidate(watch: StandingWatch<unknown>): void {
+  #invalidate(watch: StandingWatch<unknown>) {
     watch.isStale = true;
     if (watch.isReading || watch.isClosed) return;
     this.#queue.add(watch);
     this.#pump();
   }
 
-  #pump(): void {
+  #pump() {
     for (const watch of this.#queue) {
       if (this.#reading >= CALLS_AT_ONCE || !this.options.isConnected()) return;
       this.#queue.delete(watch);

@@ -2,7 +2,6 @@ import {
   checkArguments,
   checked,
   FLAG,
-  type Kind,
   type Kinds,
   kind,
   maybe,
@@ -10,9 +9,7 @@ import {
   TEXT,
   whole,
 } from '../../core/base/arguments.js';
-import type { Clock } from '../../core/base/clock.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import { oneCall } from './call-limits.js';
 import { type Call, CallQueue } from './call-queue.js';
 import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
 import type { OpenSession, Session } from './connection/library-session.js';
@@ -29,23 +26,25 @@ import {
   type WatchListener,
 } from './standing-watches.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
-import type { TimeOptions } from './zookeeper.js';
 import {
   CALL_TIMEOUT_MS,
   type CallOptions,
   type ChildrenListener,
   type CreatedZnode,
   type CreateMode,
+  ignoring,
+  isFault,
   type MultiOperation,
   type ReadingWatch,
+  type TimeOptions,
   type Watch,
   type Znode,
   type ZnodeData,
   type ZnodeListener,
   type ZnodeStat,
   type ZooKeeper,
+  ZooKeeperError,
 } from './zookeeper.js';
-import { ignoring, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
 export interface ZooKeeperOptions extends TimeOptions {
@@ -117,8 +116,6 @@ export class ZooKeeperClient implements ZooKeeper {
   readonly #keeper: SessionKeeper;
   readonly #calls: CallQueue;
   readonly #watches: StandingWatches;
-  readonly #operationTimeoutMs: number;
-  readonly #clock: Clock;
 
   /** @see openZooKeeper @internal */
   constructor(options: ZooKeeperOptions, openSession: OpenSession = openLibrarySession) {
@@ -128,8 +125,6 @@ export class ZooKeeperClient implements ZooKeeper {
       sessionTimeoutMs = DEFAULT_SESSION_TIMEOUT_MS,
       operationTimeoutMs = CALL_TIMEOUT_MS,
     } = checked(options, OPTIONS);
-    this.#clock = clock;
-    this.#operationTimeoutMs = operationTimeoutMs;
     const connect =
       typeof options.connect === 'string' ? parseConnectString(options.connect, 'connect') : options.connect;
     const auth = options.auth === undefined ? undefined : parseAuth(options.auth, 'auth');
@@ -327,7 +322,7 @@ export class ZooKeeperClient implements ZooKeeper {
     path: string,
     writes: boolean,
     options: CallOptions,
-    send: Send<T>,
+    send: (session: Session, full: string) => Promise<T>,
   ): Promise<T> {
     checked(options, CALL);
     const full = this.#check(operation, path);
@@ -347,16 +342,14 @@ export class ZooKeeperClient implements ZooKeeper {
     );
   }
 
-  #share(given: CallOptions): () => CallOptions {
-    return oneCall(this.#clock, checked(given, CALL), this.#operationTimeoutMs);
+  #share(given: CallOptions) {
+    return this.#calls.oneCall(checked(given, CALL));
   }
 }
-
-type Send<T> = (session: Session, full: string) => Promise<T>;
 
 /** An absent znode as a value. */
 const ignoringAbsent = ignoring('no-node');
 
-function milliseconds(min: number, max: number): Kind {
+function milliseconds(min: number, max: number) {
   return kind(`a whole number of milliseconds, ${min} to ${max}`, whole(min, max).is);
 }

@@ -1,4 +1,5 @@
 import type { Clock, RandomSource } from '../../core/base/clock.js';
+import { NodeLeaseError } from '../../core/base/errors.js';
 import type { ConnectedState, SessionState } from './session-state.js';
 
 /** The default of a call's `timeoutMs`. */
@@ -241,6 +242,110 @@ export interface ZooKeeper {
    * and never rejects. Idempotent.
    */
   close(): Promise<void>;
+}
+
+/** Why a call failed. */
+export type ZooKeeperFault =
+  /** The znode, or the parent of one that was to be made, does not exist. */
+  | 'no-node'
+  | 'node-exists'
+  /** The data has another version than the expected one. */
+  | 'bad-version'
+  | 'not-empty'
+  /** The parent is ephemeral. */
+  | 'no-children-for-ephemerals'
+  /** The access control list does not allow it to this session. */
+  | 'no-auth'
+  /**
+   * The servers refuse the credentials themselves, or the session for want of them. They never do so for a
+   * digest that is wrong, which shows as `no-auth`.
+   */
+  | 'auth-failed'
+  /** The connection broke while the call was under way. */
+  | 'connection-loss'
+  /** The session that the call was for, or was sent in, has ended. */
+  | 'session-expired'
+  /** No answer, or no connection, in time. */
+  | 'timeout'
+  /** Other clients repeatedly changed what the call reads or writes. */
+  | 'contended'
+  /** The call needs current data, and only an older copy of it is at hand. */
+  | 'stale'
+  /** Java programs could not read a service with an instance that was to be registered. */
+  | 'mixed-payloads'
+  /** The caller's signal gave it up. */
+  | 'aborted'
+  /** The client has been closed. */
+  | 'closed'
+  /** Anything else that a server answers, by its code in the message. */
+  | 'refused';
+
+/** After these the same call may well succeed a little later. */
+export const TRANSIENT = ['connection-loss', 'timeout', 'session-expired', 'contended'] as const;
+/** Another client has changed what the call was for. */
+export const OVERTAKEN = ['bad-version', 'node-exists', 'no-node', 'not-empty'] as const;
+
+/** A call of ZooKeeper that failed. */
+export class ZooKeeperError extends NodeLeaseError {
+  readonly code = 'ZOOKEEPER_FAILED';
+
+  constructor(
+    message: string,
+    readonly fault: ZooKeeperFault,
+    /** Whether a write may have been carried out all the same. */
+    readonly outcome: 'unknown' | 'not-applied',
+    /** The path that the call was about, within the chroot; undefined for calls about none. */
+    readonly path?: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
+
+  /** Whether the same call may well succeed a little later. */
+  get transient(): boolean {
+    return isFault(this, ...TRANSIENT);
+  }
+}
+
+/** Whether an error is a {@link ZooKeeperError} of one of these faults. */
+export function isFault(error: unknown, ...faults: readonly ZooKeeperFault[]): error is ZooKeeperError {
+  return error instanceof ZooKeeperError && faults.includes(error.fault);
+}
+
+/** Whether a write that failed with this error may have been carried out all the same. */
+export const isUnknown = (error: unknown): error is ZooKeeperError =>
+  error instanceof ZooKeeperError && error.outcome === 'unknown';
+
+/** Whether it certainly has not. */
+export const isNotApplied = (error: unknown): error is ZooKeeperError =>
+  error instanceof ZooKeeperError && error.outcome === 'not-applied';
+
+/** Takes these faults for a success, for `catch`: there is nothing left to do. */
+export const ignoring =
+  (...faults: readonly ZooKeeperFault[]) =>
+  (error: unknown): undefined => {
+    if (!isFault(error, ...faults)) throw error;
+  };
+
+/** The failure of what has been closed. @param what the beginning of the sentence "… has been closed" */
+export const closedError = (what: string, outcome: ZooKeeperError['outcome'] = 'not-applied') =>
+  new ZooKeeperError(`${what} has been closed`, 'closed', outcome);
+
+/** Why one request failed, before it is known which call it was made for. */
+export class RequestFailure extends Error {
+  /**
+   * @param mayBeApplied whether a write may have been carried out all the same
+   * @param index which operation of a transaction it was, from 0
+   */
+  constructor(
+    readonly fault: ZooKeeperFault,
+    readonly mayBeApplied: boolean,
+    detail: string,
+    readonly index?: number,
+  ) {
+    super(detail);
+    this.name = 'RequestFailure';
+  }
 }
 
 /** Where time and random numbers come from. */

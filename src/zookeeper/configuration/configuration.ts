@@ -18,12 +18,13 @@ import { backoffMs, IN_BACKGROUND } from '../../core/base/retry.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import {
   CALL_TIMEOUT_MS,
+  closedError,
   type EventOptions,
   type TimeOptions,
   type Watch,
   type ZooKeeper,
+  ZooKeeperError,
 } from '../client/zookeeper.js';
-import { closedError, ZooKeeperError } from '../client/zookeeper-error.js';
 import { SeenReporter } from './fleet.js';
 import type { Revisions } from './fleet-report.js';
 import { type ConfigName, contextsOf, contextsOfNode, historyPath, rootOf } from './layout.js';

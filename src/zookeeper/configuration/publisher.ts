@@ -13,8 +13,17 @@ import {
 import { ConfigError, WaitTimeoutError } from '../../core/base/errors.js';
 import { LOST_RACE, retrying } from '../../core/base/retry.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import type { CallOptions, MultiOperation, TimeOptions, ZooKeeper } from '../client/zookeeper.js';
-import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../client/zookeeper-error.js';
+import {
+  type CallOptions,
+  isFault,
+  isUnknown,
+  type MultiOperation,
+  OVERTAKEN,
+  type TimeOptions,
+  TRANSIENT,
+  type ZooKeeper,
+  ZooKeeperError,
+} from '../client/zookeeper.js';
 import { lock } from '../recipes/lock.js';
 import type { LockHandle } from '../recipes/lock-handle.js';
 import { ConfigConflictError } from './config-error.js';

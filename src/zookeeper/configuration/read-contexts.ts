@@ -1,8 +1,13 @@
 import { checked } from '../../core/base/arguments.js';
 import { whileConnectionIsAway } from '../client/retry.js';
-import type { TimeSources, ZooKeeperContext } from '../client/zookeeper.js';
-import { CALL_TIMEOUT_MS, type CallOptions, type ZooKeeper } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import {
+  CALL_TIMEOUT_MS,
+  type CallOptions,
+  type TimeSources,
+  type ZooKeeper,
+  type ZooKeeperContext,
+  ZooKeeperError,
+} from '../client/zookeeper.js';
 import { propertiesOf, readTree } from './context-tree.js';
 import type { Revisions } from './fleet-report.js';
 import { decodeRevision } from './history.js';

@@ -9,7 +9,7 @@ import {
 } from '../client/zookeeper-client.js';
 import { encodeInstance } from '../services/instance/instance-codec.js';
 import { jsonPayload } from '../services/instance/payload-codec.js';
-import { refusalOf } from '../services/present-instances.js';
+import { refusalOf } from '../services/mixed-payloads.js';
 import { DEFAULT_BASE_PATH, instancePath } from '../services/service-path.js';
 import { announcedFields, routingInstance } from './announcement.js';
 import { Discovery, type DiscoveryOptions } from './discovery.js';

@@ -1,11 +1,13 @@
 import { checkArguments, checked, isPort } from '../../core/base/arguments.js';
 import type { RandomSource } from '../../core/base/clock.js';
 import type { ViewContext } from '../client/children-view.js';
-import type { Znode } from '../client/zookeeper.js';
-import { closedError } from '../client/zookeeper-error.js';
+import { closedError, type Znode } from '../client/zookeeper.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
-import type { InstanceSource } from '../services/instance-source.js';
-import { WatchedInstances, type WatchedInstancesOptions } from '../services/service-cache.js';
+import {
+  type InstanceSource,
+  WatchedInstances,
+  type WatchedInstancesOptions,
+} from '../services/service-cache.js';
 import { type ProviderChoices, providerOf, type ServiceProvider } from '../services/service-provider.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';

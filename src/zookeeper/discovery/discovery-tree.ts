@@ -8,8 +8,7 @@ import {
   type ReconcileState,
 } from '../client/reconcile-loop.js';
 import { catchUp, writeEphemeral } from '../client/retry.js';
-import type { EventOptions, Znode, ZooKeeperContext } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { type EventOptions, type Znode, type ZooKeeperContext, ZooKeeperError } from '../client/zookeeper.js';
 import { checkLease } from '../services/registered-znode.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';

@@ -1,7 +1,6 @@
 import { checkArguments, checked, whole } from '../../core/base/arguments.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../../core/id/cluster-node-id.js';
-import type { Followed, ViewContext } from '../client/children-view.js';
-import { FollowedZnodes } from '../client/followed-znodes.js';
+import { type Followed, FollowedZnodes, type ViewContext } from '../client/children-view.js';
 import type { Znode } from '../client/zookeeper.js';
 import { type OnUnreadable, UnreadableReports } from '../services/instance/instance-codec.js';
 import { type Assignment, decodeAssignment } from './assignment.js';

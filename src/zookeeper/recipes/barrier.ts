@@ -1,5 +1,4 @@
-import type { ZooKeeper } from '../client/zookeeper.js';
-import { ignoring } from '../client/zookeeper-error.js';
+import { ignoring, type ZooKeeper } from '../client/zookeeper.js';
 import { type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { inTime, untilData, withCallTimeout } from './waiting.js';
 

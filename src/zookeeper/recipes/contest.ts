@@ -1,6 +1,6 @@
 import { BoundSession } from '../client/bound-session.js';
 import { SessionDeadline } from '../client/session-deadline.js';
-import { isFault } from '../client/zookeeper-error.js';
+import { isFault } from '../client/zookeeper.js';
 import { type HeldZnode, ZnodeHolder } from './lock-handle.js';
 import { createOwn, discard, erase, type OwnZnode, protectedPath } from './own-znode.js';
 import type { Recipe, WaitOptions } from './recipe.js';

@@ -1,7 +1,6 @@
 import { ConfigError } from '../../core/base/errors.js';
 import { backoffMs, LOST_RACE, type Retry } from '../../core/base/retry.js';
-import type { Znode, ZooKeeper } from '../client/zookeeper.js';
-import { isFault } from '../client/zookeeper-error.js';
+import { isFault, type Znode, type ZooKeeper } from '../client/zookeeper.js';
 import { lock } from './lock.js';
 import {
   outcomeUnknown,

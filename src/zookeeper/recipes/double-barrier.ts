@@ -3,8 +3,7 @@ import { checked, whole } from '../../core/base/arguments.js';
 import { randomUuid } from '../../core/base/clock.js';
 import type { Retry } from '../../core/base/retry.js';
 import { BoundSession } from '../client/bound-session.js';
-import type { CallOptions, Znode, ZooKeeper } from '../client/zookeeper.js';
-import { ignoring, isFault } from '../client/zookeeper-error.js';
+import { type CallOptions, ignoring, isFault, type Znode, type ZooKeeper } from '../client/zookeeper.js';
 import { erase } from './own-znode.js';
 import {
   foreignZnode,

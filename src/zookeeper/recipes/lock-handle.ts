@@ -9,8 +9,7 @@ import type { BoundSession } from '../client/bound-session.js';
 import { checkOperations } from '../client/operation-check.js';
 import { whileConnectionIsAway } from '../client/retry.js';
 import type { SessionDeadline } from '../client/session-deadline.js';
-import type { MultiOperation, Watch } from '../client/zookeeper.js';
-import { isFault, isNotApplied } from '../client/zookeeper-error.js';
+import { isFault, isNotApplied, type MultiOperation, type Watch } from '../client/zookeeper.js';
 import { erase } from './own-znode.js';
 import type { Recipe } from './recipe.js';
 

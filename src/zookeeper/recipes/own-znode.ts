@@ -3,8 +3,7 @@ import { retrying } from '../../core/base/retry.js';
 import type { BoundSession } from '../client/bound-session.js';
 import { whileConnectionIsAway } from '../client/retry.js';
 import { parentOf } from '../client/znode-path.js';
-import type { CallOptions } from '../client/zookeeper.js';
-import { ignoring, isFault, isUnknown } from '../client/zookeeper-error.js';
+import { type CallOptions, ignoring, isFault, isUnknown } from '../client/zookeeper.js';
 import type { Recipe } from './recipe.js';
 
 // A contender's own znode is never half made: where the reply to its creation is lost, it is found by its

@@ -3,8 +3,13 @@ import { checkArguments, checked, DATA, FUNCTION, kind, maybe } from '../../core
 import { ConfigError, WaitTimeoutError } from '../../core/base/errors.js';
 import { whileConnectionIsAway } from '../client/retry.js';
 import { checkZnodeName, parentOf } from '../client/znode-path.js';
-import { CALL_TIMEOUT_MS, type MultiOperation, type ZnodeData, type ZooKeeper } from '../client/zookeeper.js';
-import { ignoring } from '../client/zookeeper-error.js';
+import {
+  CALL_TIMEOUT_MS,
+  ignoring,
+  type MultiOperation,
+  type ZnodeData,
+  type ZooKeeper,
+} from '../client/zookeeper.js';
 import { erase } from './own-znode.js';
 import { type Recipe, RecipeError, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { inTime, untilChange, type Wait } from './waiting.js';

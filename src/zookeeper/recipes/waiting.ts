@@ -4,8 +4,15 @@ import { WaitTimeoutError } from '../../core/base/errors.js';
 import type { Retry } from '../../core/base/retry.js';
 import type { BoundSession } from '../client/bound-session.js';
 import { whileConnectionIsAway } from '../client/retry.js';
-import { CALL_TIMEOUT_MS, type CallOptions, type Watch, type Znode } from '../client/zookeeper.js';
-import { isFault, isUnknown, ZooKeeperError } from '../client/zookeeper-error.js';
+import {
+  CALL_TIMEOUT_MS,
+  type CallOptions,
+  isFault,
+  isUnknown,
+  type Watch,
+  type Znode,
+  ZooKeeperError,
+} from '../client/zookeeper.js';
 import type { Recipe, WaitOptions } from './recipe.js';
 
 /**

@@ -99,7 +99,7 @@ export class DownInstances {
     return instances.filter((instance) => !this.isDown(instance));
   }
 
-  #expire(): void {
+  #expire() {
     if (this.#noted.size === 0) return;
     const now = this.clock.monotonic();
     for (const [key, { expiresAt }] of this.#noted) {

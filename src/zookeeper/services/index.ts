@@ -24,9 +24,13 @@ export {
 } from './instance/payload-codec.js';
 export type { ServiceInstance, ServiceType, UriPart, UriSpec } from './instance/service-instance.js';
 export { buildUri, instanceUrl, parseUriSpec, type UriVariables } from './instance/uri-spec.js';
-export { fixedInstances, type InstanceSource } from './instance-source.js';
 export type { RegistrationEvent } from './registered-znode.js';
-export { ServiceCache, type ServiceCacheOptions } from './service-cache.js';
+export {
+  fixedInstances,
+  type InstanceSource,
+  ServiceCache,
+  type ServiceCacheOptions,
+} from './service-cache.js';
 export {
   type InstanceWithStat,
   type ServiceCall,
@@ -42,12 +46,15 @@ export {
   ServiceProvider,
   type ServiceProviderOptions,
 } from './service-provider.js';
-export type { ProviderStrategy, StrategyContext, StrategyFactory } from './strategies/provider-strategy.js';
 export {
+  type ProviderStrategy,
   parseStrategy,
   random,
   roundRobin,
   STRATEGY_NAMES,
+  type StrategyContext,
+  type StrategyFactory,
   sticky,
-} from './strategies/strategies.js';
-export { type WeightedOptions, weighted } from './strategies/weighted.js';
+  type WeightedOptions,
+  weighted,
+} from './strategies.js';

@@ -1,7 +1,6 @@
 import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
-import type { Znode } from '../client/zookeeper.js';
-import { isNotApplied } from '../client/zookeeper-error.js';
+import { isNotApplied, type Znode } from '../client/zookeeper.js';
 import { ownerOf, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 import { replacementVersion, replacing } from './service-directory.js';
 
@@ -95,7 +94,7 @@ export class NamedRegistration extends RegisteredZnode {
     return isKnownObstacle || super.expects(znode, wanted, sessionId);
   }
 
-  #registered(takeOver: symbol | undefined): void {
+  #registered(takeOver: symbol | undefined) {
     if (this.#takeOver === takeOver) this.#takeOver = undefined;
     this.blockedBy = undefined;
   }
@@ -144,7 +143,7 @@ export class NamedRegistration extends RegisteredZnode {
   }
 
   /** Whether a znode of ours existed, is gone, and did not end with its session. */
-  #wasRemoved(owner: string | undefined): boolean {
+  #wasRemoved(owner: string | undefined) {
     const last = this.#made?.certain === true ? this.#made : this.own;
     return last !== undefined && (last.owner === undefined || last.owner === owner);
   }
@@ -178,7 +177,7 @@ export class NamedRegistration extends RegisteredZnode {
   }
 
   /** Leaves the znode of another registrant alone. */
-  #yield({ stat: { createdZxid, owner } }: Znode): void {
+  #yield({ stat: { createdZxid, owner } }: Znode) {
     const { path } = this;
     this.own = undefined;
     this.#made = undefined;

@@ -1,8 +1,7 @@
 import type { Lease } from '../../core/lease/model/lease.js';
 import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { busy } from '../client/retry.js';
-import type { CreateMode, Znode, ZooKeeperContext } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { type CreateMode, type Znode, type ZooKeeperContext, ZooKeeperError } from '../client/zookeeper.js';
 import { withEnabled } from './instance/instance-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 
@@ -133,7 +132,7 @@ export abstract class RegisteredZnode {
   /**
    * Whether our znode has the wanted data. An operator's change of enabled or disabled stays, as in Curator.
    */
-  #isAsWanted({ data }: Znode, { data: wanted, instance }: WantedZnode): boolean {
+  #isAsWanted({ data }: Znode, { data: wanted, instance }: WantedZnode) {
     const text = data.toString('utf8');
     if (text === wanted) this.#confirmed = wanted;
     return text === wanted || (this.#confirmed === wanted && text === withEnabled(wanted, !instance.enabled));
@@ -151,7 +150,6 @@ export function ownerOf({ mode }: WantedZnode, sessionId: string): string | unde
  * @throws {ZooKeeperError} `refused` if the lease is not valid
  */
 export function checkLease(lease: Pick<Lease, 'isValid'> | undefined, path: string): void {
-  if (lease?.isValid() !== false) return;
-  const message = `${path}: the lease is not valid`;
-  throw new ZooKeeperError(message, 'refused', 'not-applied', path);
+  if (lease?.isValid() === false)
+    throw new ZooKeeperError(`${path}: the lease is not valid`, 'refused', 'not-applied', path);
 }

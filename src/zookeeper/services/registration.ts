@@ -1,10 +1,9 @@
 import type { ReconcileCall, Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
 import { parentOf } from '../client/znode-path.js';
-import { CALL_TIMEOUT_MS, type Znode } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { CALL_TIMEOUT_MS, type Znode, ZooKeeperError } from '../client/zookeeper.js';
+import { mixedWithPresent, refusalOf } from './mixed-payloads.js';
 import { NamedRegistration } from './named-registration.js';
-import { mixedWithPresent, refusalOf } from './present-instances.js';
 import type { RegisteredZnode, RegistrationContext, WantedZnode } from './registered-znode.js';
 import { SequentialRegistration } from './sequential-registration.js';
 import type { ServiceCall } from './service-directory.js';
@@ -89,8 +88,12 @@ export class Registration implements Reconciled {
     if (outcome === 'applied') return;
     if (outcome === undefined)
       throw loop.late(`${this.path}: it is not ${isWanted ? 'registered' : 'removed'}`, timeoutMs, this);
-    const message = `${this.path}: it has been ${isWanted ? 'unregistered' : 'registered again'}`;
-    throw new ZooKeeperError(message, 'aborted', 'unknown', this.path);
+    throw new ZooKeeperError(
+      `${this.path}: it has been ${isWanted ? 'unregistered' : 'registered again'}`,
+      'aborted',
+      'unknown',
+      this.path,
+    );
   }
 
   async step(call: ReconcileCall): Promise<boolean | number> {
@@ -133,20 +136,20 @@ export class Registration implements Reconciled {
   }
 
   /** Another program may have registered at the same moment. */
-  async #compareAgain(wanted: WantedZnode): Promise<void> {
+  async #compareAgain(wanted: WantedZnode) {
     const { zookeeper, emit } = this.options;
     this.#compared = 'after';
     const problem = await mixedWithPresent(zookeeper, wanted).catch(() => undefined);
     if (problem) emit({ type: 'mixed-payloads', path: parentOf(wanted.path), problem });
   }
 
-  #gone(): void {
+  #gone() {
     this.#isApplied = true;
     this.options.onGone();
     this.options.loop.forget(this);
   }
 
-  #apply(): void {
+  #apply() {
     this.#isApplied = false;
     this.#znode.forgetWrites();
     this.options.loop.reconcile(this);

@@ -2,8 +2,7 @@ import { concurrentCalls } from '../client/call-limits.js';
 import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
 import { nameAt, parentOf } from '../client/znode-path.js';
-import type { Znode } from '../client/zookeeper.js';
-import { ignoring, isNotApplied } from '../client/zookeeper-error.js';
+import { ignoring, isNotApplied, type Znode } from '../client/zookeeper.js';
 import { type OwnZnode, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 
 /** The number that the servers append: ten digits, or a sign and nine or ten digits after an overflow. */
@@ -23,8 +22,7 @@ export class SequentialRegistration extends RegisteredZnode {
     if (own === undefined || znode === undefined) {
       this.own = undefined;
       await this.#make(wanted, call);
-      const isRestored = own?.owner === call.sessionId;
-      if (isRestored)
+      if (own?.owner === call.sessionId)
         this.context.emit({
           type: 'restored',
           path: own.path,
@@ -57,7 +55,7 @@ export class SequentialRegistration extends RegisteredZnode {
     return znode;
   }
 
-  async #make({ data, mode }: WantedZnode, call: ReconcileCall): Promise<void> {
+  async #make({ data, mode }: WantedZnode, call: ReconcileCall) {
     const { sessionId } = call;
     this.checkWrite();
     try {

@@ -7,11 +7,11 @@ import {
   CALL_TIMEOUT_MS,
   type CallOptions,
   type CreateMode,
+  isFault,
   type MultiOperation,
   type ZnodeStat,
   type ZooKeeper,
 } from '../client/zookeeper.js';
-import { isFault } from '../client/zookeeper-error.js';
 import {
   decodeInstance,
   encodeInstance,
@@ -21,7 +21,7 @@ import {
 } from './instance/instance-codec.js';
 import { PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
 import type { ServiceInstance, ServiceType } from './instance/service-instance.js';
-import { refusalOf } from './present-instances.js';
+import { refusalOf } from './mixed-payloads.js';
 import { checkBasePath, DEFAULT_BASE_PATH, instancePath, servicePath } from './service-path.js';
 import { Kind } from './shortened.js';
 
@@ -205,7 +205,7 @@ export class ServiceDirectory<P> {
     });
   }
 
-  #deadline(call: ServiceCall): () => ServiceCall {
+  #deadline(call: ServiceCall) {
     return oneCall(this.options.clock, checked(call), CALL_TIMEOUT_MS);
   }
 }

@@ -4,8 +4,7 @@ import { notify } from '../../core/base/listeners.js';
 import { shareAnswer } from '../../core/base/share-answer.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
-import type { ZooKeeperContext } from '../client/zookeeper.js';
-import { closedError } from '../client/zookeeper-error.js';
+import { closedError, type ZooKeeperContext } from '../client/zookeeper.js';
 import { encodeInstance, UnreadableReports } from './instance/instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
 import { jsonPayload, PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
@@ -152,9 +151,11 @@ export class ServiceDiscovery<P = unknown> {
     checked(call);
     const wanted = this.#wantedFor(instance);
     if (this.options.lease !== undefined && wanted.mode === 'persistent') {
-      const others =
-        'DYNAMIC or DYNAMIC_SEQUENTIAL, which go with the session: a persistent one would outlive the lease';
-      throw new ConfigError('instance.serviceType', instance.serviceType, others);
+      throw new ConfigError(
+        'instance.serviceType',
+        instance.serviceType,
+        'DYNAMIC or DYNAMIC_SEQUENTIAL, which go with the session: a persistent one would outlive the lease',
+      );
     }
     this.#throwIfClosed();
     call.signal?.throwIfAborted();
@@ -271,7 +272,7 @@ export class ServiceDiscovery<P = unknown> {
     return this.#closed();
   }
 
-  async #close(): Promise<void> {
+  async #close() {
     for (const cache of [...this.#caches]) cache.close();
     await this.withdraw(CLOSE_TIMEOUT_MS);
     for (const registration of this.#registrations.values()) this.#loop.forget(registration);
@@ -279,12 +280,11 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /** @throws {ZooKeeperError} `closed` when nothing can be registered any more */
-  #throwIfClosed(): void {
-    if (!this.#withdrawn && this.state.status !== 'closed') return;
-    throw closedError('the service discovery');
+  #throwIfClosed() {
+    if (this.#withdrawn || this.state.status === 'closed') throw closedError('the service discovery');
   }
 
-  #new(wanted: WantedZnode): Registration {
+  #new(wanted: WantedZnode) {
     const { zookeeper, clock, random, lease } = this.options;
     const registration = new Registration(wanted, {
       ...{ zookeeper, clock, random, lease, emit: this.#emit, loop: this.#loop },

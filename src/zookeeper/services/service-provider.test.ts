@@ -4,8 +4,7 @@ import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.
 import type { ServiceInstance } from './instance/service-instance.js';
 import { parseUriSpec } from './instance/uri-spec.js';
 import { NoInstanceError, type ProviderChoices, ServiceProvider } from './service-provider.js';
-import { parseStrategy, STRATEGY_NAMES, sticky } from './strategies/strategies.js';
-import { weighted } from './strategies/weighted.js';
+import { parseStrategy, STRATEGY_NAMES, sticky, weighted } from './strategies.js';
 
 function provided(instances: readonly ServiceInstance[], choices: ProviderChoices = {}) {
   const clock = new VirtualClock();

@@ -4,14 +4,14 @@ import { DownInstances, type DownPolicy } from './down-instances.js';
 import { instanceState } from './instance/payload-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 import { instanceUrl, type UriVariables } from './instance/uri-spec.js';
-import type { InstanceSource } from './instance-source.js';
+import type { InstanceSource } from './service-cache.js';
 import {
   type ProviderStrategy,
   QuickRandom,
+  roundRobin,
   type StrategyContext,
   type StrategyFactory,
-} from './strategies/provider-strategy.js';
-import { roundRobin } from './strategies/strategies.js';
+} from './strategies.js';
 
 /** Options of a provider. */
 export interface ProviderChoices<P = unknown> {
@@ -175,14 +175,14 @@ export class ServiceProvider<P = unknown> {
     return others.length === 0 ? undefined : this.#second.pick(others);
   }
 
-  #choose(instances: readonly ServiceInstance<P>[]): void {
+  #choose(instances: readonly ServiceInstance<P>[]) {
     const usable = instances.filter((instance) => isOffered(instance) && this.#accept(instance));
     const up = this.#down.up(usable);
     this.#candidates = up.length === 0 && this.options.downPolicy?.whenAllDown !== 'none' ? usable : up;
     this.#seen = instances;
   }
 
-  #none(isUsable = this.#accept): NoInstanceError {
+  #none(isUsable = this.#accept) {
     const { source, clock } = this.options;
     const { name, instances, stale } = source;
     const offered = instances.filter(isOffered);
@@ -212,7 +212,7 @@ export function isOffered(instance: ServiceInstance): boolean {
   return instanceState(instance) === 'enabled';
 }
 
-function isReachable({ address, uriSpec }: ServiceInstance): boolean {
+function isReachable({ address, uriSpec }: ServiceInstance) {
   return address !== undefined || uriSpec !== undefined;
 }
 

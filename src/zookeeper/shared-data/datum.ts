@@ -3,9 +3,18 @@ import { checked } from '../../core/base/arguments.js';
 import { retrying } from '../../core/base/retry.js';
 import { BoundSession } from '../client/bound-session.js';
 import { catchUp } from '../client/retry.js';
-import type { ZooKeeperContext } from '../client/zookeeper.js';
-import { CALL_TIMEOUT_MS, type CallOptions, type MultiOperation, type Znode } from '../client/zookeeper.js';
-import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../client/zookeeper-error.js';
+import {
+  CALL_TIMEOUT_MS,
+  type CallOptions,
+  isFault,
+  isUnknown,
+  type MultiOperation,
+  OVERTAKEN,
+  TRANSIENT,
+  type Znode,
+  type ZooKeeperContext,
+  ZooKeeperError,
+} from '../client/zookeeper.js';
 import { bareScalar, type DatumRecord, decodeRecord, encodeRecord, isBlank } from './entry.js';
 import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
 import { checkListing, checkRequest } from './limits.js';

@@ -1,5 +1,4 @@
-import type { ViewContext } from '../client/children-view.js';
-import { FollowedZnodes } from '../client/followed-znodes.js';
+import { FollowedZnodes, type ViewContext } from '../client/children-view.js';
 import { nameAt } from '../client/znode-path.js';
 import type { Znode } from '../client/zookeeper.js';
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Znode } from '../client/zookeeper.js';
-import { ZooKeeperError } from '../client/zookeeper-error.js';
+import { type Znode, ZooKeeperError } from '../client/zookeeper.js';
 import type { Kind } from './data-report.js';
 import { encodeRecord } from './entry.js';
 import { HASHED_PATHS, sha256 } from './layout.js';

@@ -1,8 +1,7 @@
 import { checkArguments, listOf, TEXT } from '../../core/base/arguments.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { nameAt } from '../client/znode-path.js';
-import type { Znode, ZnodeReader } from '../client/zookeeper.js';
-import { isFault } from '../client/zookeeper-error.js';
+import { isFault, type Znode, type ZnodeReader } from '../client/zookeeper.js';
 import type { DataEntry, DatumHead, DatumReport, Scalar, SharedDataReport } from './data-report.js';
 import { bareScalar, decodeEntry, decodeRecord, isBlank, versionOf } from './entry.js';
 import { type Address, dataFolder, HASHED_PATHS, isIndex, nodesFolder } from './layout.js';

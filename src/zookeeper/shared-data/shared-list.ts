@@ -1,8 +1,7 @@
 import { checkArguments, checked, whole } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { concurrentCalls } from '../client/call-limits.js';
-import type { MultiOperation, Znode } from '../client/zookeeper.js';
-import { isUnknown } from '../client/zookeeper-error.js';
+import { isUnknown, type MultiOperation, type Znode } from '../client/zookeeper.js';
 import { CONDITION, type ConditionalCall, SharedDatum } from './collections.js';
 import { holds, reordered, unmoved, versionFor } from './collision-chain.js';
 import { checkNoCondition } from './contributions.js';

@@ -3,18 +3,18 @@ import type {
   LibrarySessionOptions,
   Session,
 } from '../../../src/zookeeper/client/connection/library-session.js';
+import { failureOf, SESSION_MOVED } from '../../../src/zookeeper/client/connection/messages.js';
 import type { NameResolver } from '../../../src/zookeeper/client/connection/name-resolver.js';
 import { ServerSearch } from '../../../src/zookeeper/client/connection/server-search.js';
-import { SessionActivity } from '../../../src/zookeeper/client/connection/session-activity.js';
-import { fallsSilent } from '../../../src/zookeeper/client/connection/silence.js';
-import type {
-  CreatedZnode,
-  CreateMode,
-  MultiOperation,
-  Znode,
-  ZnodeStat,
+import { fallsSilent, SessionActivity } from '../../../src/zookeeper/client/connection/session-activity.js';
+import {
+  type CreatedZnode,
+  type CreateMode,
+  type MultiOperation,
+  RequestFailure,
+  type Znode,
+  type ZnodeStat,
 } from '../../../src/zookeeper/client/zookeeper.js';
-import { failureOf, RequestFailure, SESSION_MOVED } from '../../../src/zookeeper/client/zookeeper-error.js';
 import type { ClientHost } from './client-host.js';
 import type { Connection } from './ensemble/connection.js';
 import type { Reply, Request, ServerMessage } from './ensemble/protocol.js';

@@ -2,7 +2,7 @@ import { connect as connectSocket } from 'node:net';
 import { withTimeout } from '../../../core/base/abort.js';
 import { explain } from '../../../core/base/errors.js';
 import { formatServer, type ServerAddress } from '../../../zookeeper/client/connect-string.js';
-import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
+import { isFault } from '../../../zookeeper/client/zookeeper.js';
 import { connectTo } from '../../kit/call.js';
 import { type Finding, failureOf, finding, isSound } from '../../kit/finding.js';
 import type { Io } from '../../kit/terminal/io.js';

@@ -2,8 +2,7 @@ import { concurrently, REQUESTS_AT_ONCE } from '../../../core/base/concurrently.
 import { explain } from '../../../core/base/errors.js';
 import { median } from '../../../core/store/probe/probe.js';
 import { parsePath } from '../../../node/monitor/discovery/discovery-snapshot.js';
-import type { MultiOperation, ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
-import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
+import { isFault, type MultiOperation, type ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { barrierGroupOf } from '../../../zookeeper/discovery/allocation/width-barrier.js';
 import {
   DISCOVERY_PATH,

@@ -6,7 +6,7 @@ import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { parseInteger } from '../../../core/settings/setting.js';
 import { nothingAt, refuseLock } from '../../../core/store/lock-url.js';
-import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
+import { ZooKeeperError } from '../../../zookeeper/client/zookeeper.js';
 import { complain, say, sayJson } from '../../kit/answer.js';
 import { type Call, connectTo, interruptible, onStore } from '../../kit/call.js';
 import { ExitCode, UsageError } from '../../kit/exit-codes.js';

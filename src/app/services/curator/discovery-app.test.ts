@@ -1,7 +1,7 @@
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { ZooKeeperError, type ZooKeeperFault } from '../../../zookeeper/client/zookeeper-error.js';
+import { ZooKeeperError, type ZooKeeperFault } from '../../../zookeeper/client/zookeeper.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
 import type { ServiceCall } from '../../../zookeeper/services/service-directory.js';
 import { type DiscoveryAppOptions, discoveryApp } from './discovery-app.js';

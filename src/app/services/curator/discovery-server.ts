@@ -15,7 +15,7 @@ import { ServiceCache } from '../../../zookeeper/services/service-cache.js';
 import { ServiceDirectory } from '../../../zookeeper/services/service-directory.js';
 import { checkBasePath, DEFAULT_BASE_PATH, servicePath } from '../../../zookeeper/services/service-path.js';
 import { ServiceProvider } from '../../../zookeeper/services/service-provider.js';
-import type { StrategyFactory } from '../../../zookeeper/services/strategies/provider-strategy.js';
+import type { StrategyFactory } from '../../../zookeeper/services/strategies.js';
 import type { MetricsText } from '../../http/node-app.js';
 import { BearerTokenFile, pageAccess, type WriteAccess, writeAccess } from '../../http/server/access.js';
 import { listen } from '../../http/server/listen.js';

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
+import { ZooKeeperError } from '../../../zookeeper/client/zookeeper.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
 import { type PooledProvider, ProviderPool, type ProviderPoolOptions } from './provider-pool.js';
 

@@ -1,7 +1,7 @@
 import { anySignal } from '../../../core/base/abort.js';
 import { checkArguments, checked, FUNCTION, maybe, whole } from '../../../core/base/arguments.js';
 import type { Clock } from '../../../core/base/clock.js';
-import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
+import { ZooKeeperError } from '../../../zookeeper/client/zookeeper.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
 import type { ServiceCall } from '../../../zookeeper/services/service-directory.js';
 import type { ServiceProvider } from '../../../zookeeper/services/service-provider.js';

@@ -2,8 +2,7 @@ import { ConfigError } from '../../../core/base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../../../core/id/cluster-node-id.js';
 import { concurrentCalls } from '../../../zookeeper/client/call-limits.js';
 import { pathProblem } from '../../../zookeeper/client/znode-path.js';
-import type { Znode, ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
-import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
+import { isFault, type Znode, type ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { type Assignment, decodeAssignment } from '../../../zookeeper/discovery/assignment.js';
 import {
   DISCOVERY_PATH,

@@ -2,8 +2,7 @@ import { connect } from 'node:net';
 import { aborted } from '../../../core/base/abort.js';
 import { formatServer, type ServerAddress } from '../connect-string.js';
 import type { ConnectedState } from '../session-state.js';
-import type { TimeSources } from '../zookeeper.js';
-import { RequestFailure } from '../zookeeper-error.js';
+import { RequestFailure, type TimeSources } from '../zookeeper.js';
 import {
   CONNECTING,
   type ConnectionManager,
@@ -11,12 +10,11 @@ import {
   type LibraryClient,
   MessageGuard,
 } from './library-internals.js';
-import { type Answer, Op, Request } from './messages.js';
+import { Op, Request } from './messages.js';
 import { type NameResolver, sharedResolver } from './name-resolver.js';
 import { RequestPipeline } from './request-pipeline.js';
 import { ServerSearch } from './server-search.js';
-import { SessionActivity } from './session-activity.js';
-import { fallsSilent } from './silence.js';
+import { fallsSilent, SessionActivity } from './session-activity.js';
 import { CLOSED_BY_PEER, connectSecurely, noSession, type PreparedTls, tlsProblem } from './tls.js';
 
 /** Receives the events of a session. Must not throw. */
@@ -88,7 +86,7 @@ export class LibraryConnection {
   readonly #guard: MessageGuard;
   readonly #search: ServerSearch;
   readonly #over = new AbortController();
-  readonly #requests: RequestPipeline;
+  protected readonly requests: RequestPipeline;
   readonly #problems = new Map<string, string>();
   #attempt: ConnectionAttempt | undefined;
   #suspendedAt: number | undefined;
@@ -113,7 +111,7 @@ export class LibraryConnection {
       changed: (path, isGone) => listener.changed(path, isGone),
       nonsense: (problem) => this.#drop(problem),
     });
-    this.#requests = new RequestPipeline({
+    this.requests = new RequestPipeline({
       manager,
       guard: this.#guard,
       activity: this.activity,
@@ -149,17 +147,12 @@ export class LibraryConnection {
     return problems.length === 0 ? undefined : problems.join('; ');
   }
 
-  /** As {@link RequestPipeline.send}. */
-  protected request<T>(request: Request, read: (answer: Answer) => T, isLast = false): Promise<T> {
-    return this.#requests.send(request, read, isLast);
-  }
-
   /**
    * Begins the current turn of the event loop, whose requests are sent in one write at its end.
    * @param now the time, if the clock was just read
    */
   turn(now?: number): void {
-    this.#requests.turn(now);
+    this.requests.turn(now);
   }
 
   /**
@@ -168,19 +161,19 @@ export class LibraryConnection {
    */
   async end(signal: AbortSignal): Promise<void> {
     // Not where the servers have ended it already: then none comes.
-    if (!this.#requests.isOpen && this.#suspendedAt !== undefined && !this.#over.signal.aborted) {
+    if (!this.requests.isOpen && this.#suspendedAt !== undefined && !this.#over.signal.aborted) {
       const connected = new Promise<void>((resolve) => {
         this.#onConnected = resolve;
       });
       await Promise.race([connected, aborted(signal)]);
     }
     const socket = this.#manager.socket;
-    if (this.#requests.isOpen && socket && !signal.aborted) {
+    if (this.requests.isOpen && socket && !signal.aborted) {
       const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
       this.#manager.packetQueue.queue.length = 0;
       this.client.close();
       // In this turn: the process may be about to exit.
-      this.#requests.flush();
+      this.requests.flush();
       await Promise.race([closed, aborted(signal)]);
     }
     this.dispose();
@@ -191,7 +184,7 @@ export class LibraryConnection {
    * tries the next server at once.
    */
   giveUp(problem: string): void {
-    if (this.#requests.isOpen) this.#drop(problem);
+    if (this.requests.isOpen) this.#drop(problem);
   }
 
   /**
@@ -202,9 +195,9 @@ export class LibraryConnection {
     if (this.#over.signal.aborted) return;
     this.#over.abort();
     this.#attempt?.over.abort();
-    this.#requests.isOpen = false;
+    this.requests.isOpen = false;
     this.#onConnected?.();
-    this.#requests.fail(new RequestFailure('connection-loss', true, 'the session is over'));
+    this.requests.fail(new RequestFailure('connection-loss', true, 'the session is over'));
     this.#manager.socket?.destroy();
   }
 
@@ -254,7 +247,7 @@ export class LibraryConnection {
     } catch {
       return;
     }
-    if (this.#requests.isOpen || this.#attempt !== attempt) return;
+    if (this.requests.isOpen || this.#attempt !== attempt) return;
     this.#search.unanswered();
     this.#drop(`no session within ${Math.round(waitedMs)} ms`);
   }
@@ -263,7 +256,7 @@ export class LibraryConnection {
     const attempt = this.#attempt;
     if (this.#over.signal.aborted || !attempt) return;
     const { clock, listener } = this.options;
-    this.#requests.isOpen = true;
+    this.requests.isOpen = true;
     this.#search.connected();
     this.#suspendedAt = undefined;
     this.#problems.clear();
@@ -290,60 +283,58 @@ export class LibraryConnection {
         server: formatServer({ host: remoteAddress, port: remotePort }),
       });
     };
-    this.#answersBefore = this.#requests.answers;
+    this.#answersBefore = this.requests.answers;
     if (this.#onConnected) this.#onConnected();
     else if (this.#isUnproven)
       // Answered, be it by a refusal.
       void this.#probe().then(() => {
-        if (!attempt.over.signal.aborted && this.#requests.answers > this.#answersBefore) report();
+        if (!attempt.over.signal.aborted && this.requests.answers > this.#answersBefore) report();
       });
     else report();
   }
 
   /** Sends a cheap request, which is answered by whichever server there is. Never rejects. */
-  #probe(): Promise<void> {
-    return this.request(new Request(Op.exists, ['/', false]), () => undefined).catch(() => undefined);
+  #probe() {
+    return this.requests.send(new Request(Op.exists, ['/', false]), () => undefined).catch(() => undefined);
   }
 
   /** The connection is no longer usable. Once its socket has closed, the library tries the next server. */
   #disconnected(): void {
     const attempt = this.#attempt;
     if (!attempt || attempt.over.signal.aborted) return;
-    const { clock, listener } = this.options;
-    const wasConnected = this.#requests.isOpen;
-    this.#requests.isOpen = false;
+    const { clock, listener, tls } = this.options;
+    const wasConnected = this.requests.isOpen;
+    this.requests.isOpen = false;
     if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS)
       this.#search.succeeded();
     attempt.over.abort();
     const problem =
       attempt.problem ??
-      (wasConnected || (this.options.tls && attempt.askedAt === undefined)
-        ? 'the connection was closed'
-        : noSession(this.options.tls));
+      (wasConnected || (tls && attempt.askedAt === undefined) ? 'the connection was closed' : noSession(tls));
     const text = this.#note(attempt.server, problem);
     // Requests that were not written yet belong to calls that fail now: they must not be executed later.
     this.#manager.packetQueue.queue.length = 0;
-    this.#requests.fail(new RequestFailure('connection-loss', true, text));
+    this.requests.fail(new RequestFailure('connection-loss', true, text));
     if (wasConnected) {
       this.#suspendedAt = clock.monotonic();
-      this.#isUnproven = this.#requests.answers === this.#answersBefore;
+      this.#isUnproven = this.requests.answers === this.#answersBefore;
     }
     if (attempt.isReported) listener.suspended();
     else listener.troubled();
   }
 
-  #end(why: 'expired' | 'auth-failed'): void {
+  #end(why: 'expired' | 'auth-failed') {
     if (this.#over.signal.aborted) return;
     if (why === 'auth-failed') {
       if (this.#attempt) this.#note(this.#attempt.server, 'the credentials are refused');
-      this.#requests.fail(new RequestFailure('auth-failed', true, 'the servers refuse the credentials'));
+      this.requests.fail(new RequestFailure('auth-failed', true, 'the servers refuse the credentials'));
     }
     this.dispose();
     this.options.listener.ended(why);
   }
 
   /** Breaks the connection, not the session: the library tries the next server. */
-  #drop(problem: string): void {
+  #drop(problem: string) {
     if (this.#attempt) this.#attempt.problem ??= problem;
     this.#manager.socket?.destroy();
     // The socket says so only a little later; nothing may be sent until then.

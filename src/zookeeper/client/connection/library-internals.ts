@@ -173,7 +173,7 @@ export class MessageGuard {
     this.#rest = buffer;
   }
 
-  #handOver(message: Buffer): void {
+  #handOver(message: Buffer) {
     const isWhole = this.manager.state !== CONNECTING && message.length >= CODE_AT + 4;
     const xid = isWhole ? message.readInt32BE(XID_AT) : -1;
     if (isWhole && xid === NOTIFICATION) {

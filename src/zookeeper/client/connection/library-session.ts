@@ -5,10 +5,10 @@ import {
   type CreateMode,
   LARGEST_DATA,
   type MultiOperation,
+  RequestFailure,
   type Znode,
   type ZnodeStat,
 } from '../zookeeper.js';
-import { RequestFailure } from '../zookeeper-error.js';
 import { LibraryConnection, type LibraryConnectionOptions } from './library-connection.js';
 import type { LibraryClient } from './library-internals.js';
 import { type Access, type AccessList, accessList, Op, Permission, Request } from './messages.js';
@@ -53,34 +53,31 @@ export class LibrarySession extends LibraryConnection {
 
   async create(path: string, data: Buffer, mode: CreateMode): Promise<string> {
     checkSize(data.length);
-    return this.request(Request.create(Op.create, path, data, this.#accessTo(mode), mode), (answer) =>
+    return this.requests.send(Request.create(Op.create, path, data, this.#accessTo(mode), mode), (answer) =>
       answer.text(),
     );
   }
 
   async createWithZxid(path: string, data: Buffer, mode: CreateMode): Promise<CreatedZnode> {
     checkSize(data.length);
-    return this.request(
+    return this.requests.send(
       Request.create(Op.createWithStat, path, data, this.#accessTo(mode), mode),
-      (answer) => {
-        const made = answer.text();
-        return { path: made, createdZxid: answer.stat().createdZxid };
-      },
+      (answer) => ({ path: answer.text(), createdZxid: answer.stat().createdZxid }),
     );
   }
 
   async remove(path: string, version: number): Promise<void> {
-    return this.request(new Request(Op.delete, [path, version]), nothing);
+    return this.requests.send(new Request(Op.delete, [path, version]), nothing);
   }
 
   async setData(path: string, data: Buffer, version: number): Promise<ZnodeStat> {
     checkSize(data.length);
-    return this.request(new Request(Op.setData, [path, data, version]), (answer) => answer.stat());
+    return this.requests.send(new Request(Op.setData, [path, data, version]), (answer) => answer.stat());
   }
 
   /** @param watch whether to report the next change of the data */
   read(path: string, watch: boolean): Promise<Znode> {
-    return this.request(
+    return this.requests.send(
       new Request(Op.getData, [path, watch]),
       (answer) => ({ data: answer.data(), stat: answer.stat() }),
       watch,
@@ -89,13 +86,13 @@ export class LibrarySession extends LibraryConnection {
 
   /** @param watch whether to report the next change of the set of children */
   children(path: string, watch: boolean): Promise<readonly string[]> {
-    return this.request(new Request(Op.getChildren, [path, watch]), (answer) => answer.texts(), watch);
+    return this.requests.send(new Request(Op.getChildren, [path, watch]), (answer) => answer.texts(), watch);
   }
 
   /** @param watch whether to report the creation of the znode, or its next change */
   async exists(path: string, watch: boolean): Promise<boolean> {
     try {
-      await this.request(new Request(Op.exists, [path, watch]), nothing, watch);
+      await this.requests.send(new Request(Op.exists, [path, watch]), nothing, watch);
       return true;
     } catch (error) {
       if (error instanceof RequestFailure && error.fault === 'no-node') return false;
@@ -110,13 +107,13 @@ export class LibrarySession extends LibraryConnection {
         0,
       ),
     );
-    return this.request(
+    return this.requests.send(
       Request.multi(operations, (mode) => this.#accessTo(mode)),
       (answer) => answer.results(),
     );
   }
 
-  #accessTo(mode: CreateMode): AccessList {
+  #accessTo(mode: CreateMode) {
     return mode === 'shared' ? this.#shared : this.#own;
   }
 }
@@ -125,7 +122,7 @@ export class LibrarySession extends LibraryConnection {
 const nothing = () => undefined;
 
 /** A server closes the connection on a request that is too large, every time that it is sent. */
-function checkSize(bytes: number): void {
+function checkSize(bytes: number) {
   if (bytes > LARGEST_DATA)
     throw new RequestFailure(
       'refused',

@@ -1,5 +1,10 @@
-import type { CreateMode, MultiOperation, ZnodeStat } from '../zookeeper.js';
-import { failureOf } from '../zookeeper-error.js';
+import {
+  type CreateMode,
+  type MultiOperation,
+  RequestFailure,
+  type ZnodeStat,
+  type ZooKeeperFault,
+} from '../zookeeper.js';
 
 // Requests and answers in the bytes of ZooKeeper's protocol. Source: zookeeper.jute of Apache ZooKeeper.
 
@@ -224,3 +229,61 @@ export class Answer {
     return at;
   }
 }
+
+/** A server's refusal, by the code of its answer (`KeeperException.Code`). */
+export function failureOf(code: number, index?: number): RequestFailure {
+  const known = FAILURES[code];
+  if (known) return new RequestFailure(known[0], false, known[1], index);
+  const why = REASONS[code] ?? `the server refused it for a reason that has no name here (code ${code})`;
+  // At -100 or below, the request was judged and refused; above that the server itself failed.
+  return new RequestFailure('refused', code > -100, why, index);
+}
+
+/**
+ * A session that moved to another server while a request was under way: the request was dropped, and so is
+ * the connection.
+ */
+export const SESSION_MOVED = -118;
+/** The servers let in authenticated sessions only (`enforce.auth.enabled`). They close the connection after it. */
+export const AUTH_REQUIRED = -124;
+
+const FAILURES: Readonly<Record<number, readonly [ZooKeeperFault, string]>> = {
+  [-6]: ['refused', 'the server does not implement it'],
+  [-8]: ['refused', 'the server calls its arguments invalid'],
+  [-101]: ['no-node', 'there is no such znode'],
+  [-102]: ['no-auth', 'the access control list does not allow it'],
+  [-103]: ['bad-version', 'the data has another version'],
+  [-108]: ['no-children-for-ephemerals', 'the parent is ephemeral'],
+  [-110]: ['node-exists', 'the znode exists'],
+  [-111]: ['not-empty', 'the znode has children'],
+  [-112]: ['session-expired', 'the session has expired'],
+  [-114]: ['refused', 'the server calls the access control list invalid'],
+  [-115]: ['auth-failed', 'the servers refuse the credentials'],
+  [SESSION_MOVED]: ['connection-loss', 'the session has moved to another server'],
+  [AUTH_REQUIRED]: [
+    'auth-failed',
+    'the servers want SASL, which nodelease does not speak, or a digest (--zookeeper-auth)',
+  ],
+};
+
+/** The other codes of `KeeperException.Code`, as a client of ZooKeeper 3.9 has them. */
+const REASONS: Readonly<Record<number, string>> = {
+  [-1]: 'the server has failed',
+  [-2]: 'the server found an inconsistency at run time',
+  [-3]: 'the server found its data inconsistent',
+  [-4]: 'the server has lost its connection',
+  [-5]: 'the server could not read the request, or write the answer',
+  [-7]: 'the server took too long',
+  [-12]: 'the server does not know the session',
+  [-13]: 'the servers of the new configuration have no quorum',
+  [-14]: 'the servers are changing their configuration',
+  [-100]: 'the server calls it a wrong use of its interface',
+  [-113]: 'the server calls the callback invalid',
+  [-119]: 'the server is read-only',
+  [-120]: 'a local session has no ephemeral znodes',
+  [-121]: 'there is no such watch',
+  [-122]: 'the request has waited too long at the server',
+  [-123]: 'the servers allow no change of their configuration',
+  [-125]: 'the quota of a parent is used up',
+  [-127]: 'the server is overloaded and has dropped the request',
+};

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 import type { Clock } from '../../../core/base/clock.js';
-import { AUTH_REQUIRED, failureOf, RequestFailure, SESSION_MOVED } from '../zookeeper-error.js';
+import { RequestFailure } from '../zookeeper.js';
 import type { ConnectionManager, MessageGuard } from './library-internals.js';
-import { Answer, type Request } from './messages.js';
+import { Answer, AUTH_REQUIRED, failureOf, type Request, SESSION_MOVED } from './messages.js';
 import type { SessionActivity } from './session-activity.js';
 
 /** The default limit of servers for one request, in bytes (`jute.maxbuffer`). */

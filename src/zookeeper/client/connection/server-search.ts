@@ -101,13 +101,13 @@ export class ServerSearch {
     this.#attempts = 0;
   }
 
-  #pauseMs(): number {
+  #pauseMs() {
     const rounds = this.#attempts / this.#servers.length;
     return Number.isInteger(rounds) ? backoffMs(CALLER_WAITS, rounds, this.options.random) : 0;
   }
 
   /** Short enough for three of them within the session's time-out. */
-  #limitMs(choices: number): number {
+  #limitMs(choices: number) {
     return Math.min(
       ATTEMPT_MS.max,
       Math.max(ATTEMPT_MS.min, this.options.sessionTimeoutMs / (3 * Math.min(3, choices))),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { fallsSilent } from './silence.js';
+import { fallsSilent } from './session-activity.js';
 
 const INTERVAL_MS = 1_000;
 

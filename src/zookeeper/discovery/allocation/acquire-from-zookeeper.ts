@@ -2,7 +2,7 @@ import { checkTaskId } from '../../../core/base/host/task-id.js';
 import { detached, type Lease, type LeaseListener } from '../../../core/lease/model/lease.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../../../core/lease/model/lease-tracer.js';
 import { BoundSession } from '../../client/bound-session.js';
-import { isFault, ZooKeeperError } from '../../client/zookeeper-error.js';
+import { isFault, ZooKeeperError } from '../../client/zookeeper.js';
 import { type ClaimOptions, IdAllocator } from './id-allocator.js';
 import { keepGroups, MAX_GROUPS } from './id-groups.js';
 import { SessionLease } from './session-lease.js';

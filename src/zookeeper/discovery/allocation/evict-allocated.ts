@@ -1,5 +1,4 @@
-import type { ZooKeeper } from '../../client/zookeeper.js';
-import { isFault } from '../../client/zookeeper-error.js';
+import { isFault, type ZooKeeper } from '../../client/zookeeper.js';
 import { encodeAssignment, fieldsOf } from '../assignment.js';
 import { entryPath } from '../tree-paths.js';
 import { versionOf } from './id-znodes.js';

@@ -6,8 +6,13 @@ import type { LeaseListener } from '../../../core/lease/model/lease.js';
 import { whileStoreIsAway } from '../../../core/lease/session/store-retry.js';
 import type { BoundSession } from '../../client/bound-session.js';
 import { SessionDeadline } from '../../client/session-deadline.js';
-import type { MultiOperation, Watch, Znode, ZooKeeperContext } from '../../client/zookeeper.js';
-import { isFault } from '../../client/zookeeper-error.js';
+import {
+  isFault,
+  type MultiOperation,
+  type Watch,
+  type Znode,
+  type ZooKeeperContext,
+} from '../../client/zookeeper.js';
 import { entryPath, groupPath, NODES_PATH } from '../tree-paths.js';
 import { findFreeIds, GROUP_SIZE, MAX_GROUPS } from './id-groups.js';
 import { type Claimer, claimData, type IdTenure, isOurs, versionOf } from './id-znodes.js';

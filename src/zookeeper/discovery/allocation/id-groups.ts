@@ -6,8 +6,7 @@ import {
   MAX_CLUSTER_NODE_ID,
 } from '../../../core/id/cluster-node-id.js';
 import type { BoundSession } from '../../client/bound-session.js';
-import type { CallOptions } from '../../client/zookeeper.js';
-import { ZooKeeperError } from '../../client/zookeeper-error.js';
+import { type CallOptions, ZooKeeperError } from '../../client/zookeeper.js';
 import { groupPath, NODES_PATH, parseHexPair } from '../tree-paths.js';
 import type { IdTenure } from './id-znodes.js';
 

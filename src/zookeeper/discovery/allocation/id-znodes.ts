@@ -1,8 +1,7 @@
 import { END_OF_TIME } from '../../../core/lease/model/lease-state.js';
 import type { BoundSession } from '../../client/bound-session.js';
 import type { SessionDeadline } from '../../client/session-deadline.js';
-import type { MultiOperation, Znode } from '../../client/zookeeper.js';
-import { ZooKeeperError } from '../../client/zookeeper-error.js';
+import { type MultiOperation, type Znode, ZooKeeperError } from '../../client/zookeeper.js';
 import { encodeAssignment, fieldsOf } from '../assignment.js';
 
 // The two znodes of a node id, the claim and the record of the id time window: docs/design/allocation.md,

@@ -2,8 +2,7 @@ import { onAbort } from '../../../core/base/abort.js';
 import { NodeHolder, type NodeHolderOptions } from '../../../core/lease/hold/node-holder.js';
 import { type LeaseTiming, leaseTiming } from '../../../core/lease/model/lease-timing.js';
 import { isSessionOver, type SessionState } from '../../client/session-state.js';
-import type { Znode, ZooKeeper } from '../../client/zookeeper.js';
-import { isFault, isNotApplied, ZooKeeperError } from '../../client/zookeeper-error.js';
+import { isFault, isNotApplied, type Znode, type ZooKeeper, ZooKeeperError } from '../../client/zookeeper.js';
 import { claimData, type IdTenure, isOurs } from './id-znodes.js';
 import { SessionTime } from './session-time.js';
 

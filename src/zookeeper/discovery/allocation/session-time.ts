@@ -8,8 +8,16 @@ import type { NodeHolderOptions } from '../../../core/lease/hold/node-holder.js'
 import { type TenureTime, TenureWidth } from '../../../core/lease/hold/tenure-time.js';
 import { StoreTime } from '../../../core/lease/session/store-time.js';
 import { parentOf } from '../../client/znode-path.js';
-import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../client/zookeeper.js';
-import { isFault, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../../client/zookeeper-error.js';
+import {
+  type CallOptions,
+  isFault,
+  type MultiOperation,
+  OVERTAKEN,
+  TRANSIENT,
+  type Znode,
+  type ZooKeeper,
+  ZooKeeperError,
+} from '../../client/zookeeper.js';
 import { watchIdWidth } from '../id-width.js';
 import { hexPair, NODES_PATH, stampGroupPath } from '../tree-paths.js';
 import { numbersBelow } from './id-groups.js';

@@ -1,12 +1,11 @@
 import { anySignal } from '../../../core/base/abort.js';
 import { checkArguments, checked, DATA, listOf, oneOf } from '../../../core/base/arguments.js';
 import { ConfigError } from '../../../core/base/errors.js';
-import { LARGEST_DATA, type ZooKeeper } from '../../client/zookeeper.js';
-import { isFault, isUnknown } from '../../client/zookeeper-error.js';
+import { isFault, isUnknown, LARGEST_DATA, type ZooKeeper } from '../../client/zookeeper.js';
 import { outcomeUnknown, type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from '../recipe.js';
 import { inTime, untilChange, type Wait, withCallTimeout, writeOnce } from '../waiting.js';
 import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
-import { claimItem, type TakenItem } from './taken-item.js';
+import { type Claim, claimItem, type TakenItem } from './taken-item.js';
 
 export interface QueueOptions extends RecipeOptions {
   /** Curator's SimpleDistributedQueue, which is ZooKeeper's own recipe, or its DistributedQueue. */
@@ -76,7 +75,10 @@ export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions)
   const recipe = recipeOn(zookeeper, path, checked(options), { format: oneOf(...Object.keys(NAMES)) });
   const { format, lockPath } = options;
   if (lockPath === undefined)
-    return new ZnodeQueue(recipe, options, (name, wait) => takeItems(wait, options, name));
+    return new ZnodeQueue(recipe, options, async (name, wait) => {
+      const items = await takeItems(wait, options, name);
+      return items.map((item) => ({ item, isHeld: () => true }));
+    });
   if (format === 'simple')
     throw new ConfigError(
       'lockPath',
@@ -100,14 +102,14 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
   /** What there is to take, as last listed. */
   #names: string[] = [];
   #misses = 0;
-  /** Taken, and not handed out yet: a znode may hold several. */
-  readonly #taken: T[] = [];
+  /** A znode may hold several. */
+  readonly #taken: Claim<T>[] = [];
 
   /** @param takeZnode the items of a znode, none where another taker has it */
   constructor(
     private readonly recipe: Recipe,
     private readonly options: QueueOptions,
-    private readonly takeZnode: (name: string, wait: Wait) => Promise<T[]>,
+    private readonly takeZnode: (name: string, wait: Wait) => Promise<Claim<T>[]>,
   ) {
     this.#prefix = NAMES[options.format];
   }
@@ -153,7 +155,8 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     return inTime(this.recipe, options, 'had no item', async (wait) => {
       for (;;) {
         const taken = this.#taken.shift();
-        if (taken !== undefined) return taken;
+        if (taken?.isHeld()) return taken.item;
+        if (taken !== undefined) void this.#putBack(taken);
         const name = this.#names.shift();
         if (name === undefined) await this.#list(wait);
         else await this.#takeZnode(name, wait);
@@ -167,8 +170,12 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
       yield* this.#items(signal);
     } finally {
       // A znode may hold several items: other takers get the rest.
-      for (const left of this.#taken.splice(0)) if (!Buffer.isBuffer(left)) await left[Symbol.asyncDispose]();
+      for (const left of this.#taken.splice(0)) await this.#putBack(left);
     }
+  }
+
+  async #putBack({ item }: Claim<T>): Promise<void> {
+    if (!Buffer.isBuffer(item)) await item[Symbol.asyncDispose]();
   }
 
   async *#items(signal: AbortSignal | undefined): AsyncGenerator<T, void> {

@@ -1,8 +1,8 @@
 import { orAborted } from '../../../core/base/abort.js';
 import { BoundSession } from '../../client/bound-session.js';
 import { whileConnectionIsAway } from '../../client/retry.js';
-import type { CallOptions, MultiOperation } from '../../client/zookeeper.js';
-import { isFault } from '../../client/zookeeper-error.js';
+import { keptUntil } from '../../client/session-deadline.js';
+import { type CallOptions, isFault, type MultiOperation } from '../../client/zookeeper.js';
 import type { Recipe } from '../recipe.js';
 import { outcomeUnknown, RecipeError } from '../recipe.js';
 import { inTime, type Wait, withCallTimeout, writeOnce } from '../waiting.js';
@@ -28,15 +28,25 @@ export interface TakenItem extends AsyncDisposable {
   requeue(): Promise<void>;
 }
 
+/** What is taken and not handed out yet. */
+export interface Claim<T> {
+  readonly item: T;
+  /** False once another taker may have it. Compares clocks: this process may have been paused. */
+  isHeld(): boolean;
+}
+
 /** At least once: locks an item. None where another taker has it, or the session has ended. */
 export async function claimItem(
   { recipe, signal, retryIn }: Wait,
   locks: Recipe,
   name: string,
   onDamaged: OnDamaged | undefined,
-): Promise<TakenItem[]> {
-  const { zookeeper, random } = recipe;
-  const { sessionId } = await zookeeper.whenConnected({ timeoutMs: Number.POSITIVE_INFINITY, signal });
+): Promise<Claim<TakenItem>[]> {
+  const { zookeeper, random, clock } = recipe;
+  const { sessionId, timeoutMs } = await zookeeper.whenConnected({
+    timeoutMs: Number.POSITIVE_INFINITY,
+    signal,
+  });
   const session = new BoundSession(zookeeper, sessionId);
   const [path, lock] = [`${recipe.path}/${name}`, `${locks.path}/${name}`];
   // Distinguishes this taker's lock from another one's of the same session.
@@ -49,6 +59,10 @@ export async function claimItem(
     if (await isOwn()) await session.remove(lock);
   };
   const unlock = () => void whileConnectionIsAway(recipe, session)(unlocked).catch(() => undefined);
+  const isHeld = () => {
+    const now = clock.monotonic();
+    return now < keptUntil((at) => session.heardBy(at), timeoutMs, now);
+  };
   const retry = retryIn(session);
   const create = (call: CallOptions) => session.createWithParents(lock, mark, 'ephemeral', call);
   const { error, mayBeDone } = await writeOnce(retry, create);
@@ -62,7 +76,7 @@ export async function claimItem(
     }
     const items = decodeItems(znode.data);
     const remove = (back: readonly Buffer[]) => removeItem(recipe, session, path, lock, unlock, back);
-    if (items && items.length > 0) return share(items, remove);
+    if (items && items.length > 0) return share(items, remove).map((item) => ({ item, isHeld }));
     await orAborted(remove([]), signal);
     return items ? [] : reportDamaged(path, znode.data, onDamaged);
   } catch (failure) {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { mixedPayloads } from '../mixed-payloads.js';
 import { DUBBO_CLASS, dubboFacts, dubboText } from './dubbo-instance.js';
 import { decodeInstance } from './instance-codec.js';
-import { mixedPayloads } from './mixed-payloads.js';
 import { jsonPayload } from './payload-codec.js';
 import type { ServiceInstance } from './service-instance.js';
 import { instanceUrl, parseUriSpec } from './uri-spec.js';

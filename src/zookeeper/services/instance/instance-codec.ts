@@ -70,14 +70,17 @@ export function encodeInstance<P>(instance: ServiceInstance<P>, payload: Payload
   const text = withJavaEscapes(JSON.stringify(json));
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_WRITTEN_BYTES) {
-    const expected = `at most ${MAX_WRITTEN_BYTES} bytes of JSON: a znode holds no more than 1 MB`;
-    throw new ConfigError('instance', new Kind(`${bytes} bytes`), expected);
+    throw new ConfigError(
+      'instance',
+      new Kind(`${bytes} bytes`),
+      `at most ${MAX_WRITTEN_BYTES} bytes of JSON: a znode holds no more than 1 MB`,
+    );
   }
   return text;
 }
 
 /** Jackson writes characters beyond 16 bits as two escapes, and the digits of every escape in upper case. */
-function withJavaEscapes(json: string): string {
+function withJavaEscapes(json: string) {
   return json.replace(/\\(?:u[0-9a-f]{4}|.)|[\ud800-\udfff]/g, (match) => {
     if (match.length === 1) return `\\u${match.charCodeAt(0).toString(16).toUpperCase()}`;
     return match.length === 2 ? match : `\\u${match.slice(2).toUpperCase()}`;
@@ -159,7 +162,7 @@ function orThrow<T>(problem: () => Error, read: () => T): T {
 }
 
 /** Level by level: a deep value would exhaust the stack of a recursive walk. */
-function isNestedTooDeeply(value: unknown): boolean {
+function isNestedTooDeeply(value: unknown) {
   const isNested = (each: unknown) => typeof each === 'object' && each !== null;
   let level = [value].filter(isNested);
   for (let depth = 1; level.length > 0; depth += 1) {
@@ -174,7 +177,7 @@ const SHOWN = 60;
 const MAX_INT = 2 ** 31;
 const MAX_LONG = 2 ** 63;
 
-function unusable(field: string, value: unknown): Error {
+function unusable(field: string, value: unknown) {
   const text = typeof value === 'object' && value !== null ? String(shortened(value)) : JSON.stringify(value);
   return new Error(`has no usable "${field}": ${text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text}`);
 }
@@ -198,20 +201,20 @@ function readText(value: unknown, field: string): string | undefined {
 /** A whole number, the fraction cut off; texts are understood, an empty one as none. */
 function readWhole(value: unknown, field: string, limit: number): number | undefined {
   const given = typeof value === 'string' ? value.trim() : value;
-  if (given === undefined || given === null || given === '' || given === 'null') return undefined;
+  if (given == null || given === '' || given === 'null') return undefined;
   const number = typeof given === 'string' && /^[+-]?\d{1,20}$/.test(given) ? Number(given) : given;
   if (typeof number !== 'number' || !(Math.abs(number) < limit)) throw unusable(field, value);
   return Math.trunc(number);
 }
 
 /** Curator reads any number; one that is no port counts as none. */
-function readPort(value: unknown, field: string): number | undefined {
+function readPort(value: unknown, field: string) {
   const port = readWhole(value, field, MAX_INT);
   return isPort(port) ? port : undefined;
 }
 
 /** As Jackson reads a boolean of Java: null, and an empty text, as false. */
-function readFlag(value: unknown, field: string): boolean {
+function readFlag(value: unknown, field: string) {
   if (value === null) return false;
   if (typeof value === 'boolean') return value;
   if (Number.isInteger(value)) return value !== 0;

@@ -126,7 +126,7 @@ export function checkAddress(address: unknown, label: string): void {
 }
 
 /** Docker's networks have host names with "_". A zone ("%eth0") means nothing on other hosts. */
-function isHost(text: string): boolean {
+function isHost(text: string) {
   if (isIP(text) !== 0) return !text.includes('%');
   if (
     text.length > MAX_ADDRESS_LENGTH ||
@@ -137,12 +137,12 @@ function isHost(text: string): boolean {
   return !/(?:^|\.)\d+\.?$/.test(text);
 }
 
-function checkPort(port: unknown, label: string): void {
-  if (port === undefined || isPort(port)) return;
-  throw wrongValue(label, port, `a whole number from 1 to ${MAX_PORT}, or none`);
+function checkPort(port: unknown, label: string) {
+  if (port !== undefined && !isPort(port))
+    throw wrongValue(label, port, `a whole number from 1 to ${MAX_PORT}, or none`);
 }
 
-function checkUriSpec(uriSpec: UriSpec): void {
+function checkUriSpec(uriSpec: UriSpec) {
   const parts: unknown = uriSpec?.parts;
   const isPart = (part: Partial<UriPart> | null) =>
     typeof part?.value === 'string' && typeof part.variable === 'boolean';

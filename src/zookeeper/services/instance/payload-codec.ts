@@ -88,8 +88,7 @@ function plain(value: unknown, label: string, root: string, above: Set<object>):
   if (typeof value !== 'object') throw wrongValue(label, value, 'something that JSON can hold');
   if (above.has(value))
     throw new ConfigError(label, new Kind('an object that contains itself'), 'something that JSON can hold');
-  const isDeep = above.size >= MAX_NESTING - 1;
-  if (isDeep)
+  if (above.size >= MAX_NESTING - 1)
     throw new ConfigError(root, new Kind('more'), `fewer than ${MAX_NESTING} levels of objects and arrays`);
   above.add(value);
   const copy = plainObject(value, label, (item, itsLabel) => plain(item, itsLabel, root, above));
@@ -106,8 +105,7 @@ function plainObject(
   if (Array.isArray(value)) return Array.from(value, (item, index) => copied(item, `${label}[${index}]`));
   // Of any realm's `Object`, or of none: a `Map`, say, would become `{}`.
   const prototype: unknown = Object.getPrototypeOf(value);
-  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
-  if (!isPlain)
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null)
     throw new ConfigError(
       label,
       new Kind(`a ${value.constructor?.name}`),
@@ -192,7 +190,7 @@ export function springInstancePayload(instance: SpringInstance): SpringInstanceJ
   return { '@class': SPRING_CLASS, id, name, metadata };
 }
 
-function checkText(value: unknown, field: string): void {
+function checkText(value: unknown, field: string) {
   if (typeof value !== 'string') throw wrongValue(`instance.payload.${field}`, value, 'a text');
 }
 
@@ -248,6 +246,6 @@ export const springPayload: PayloadCodec<SpringInstance> = {
 };
 
 function textOf(json: unknown): string {
-  if (json === undefined || json === null) return '';
+  if (json == null) return '';
   return typeof json === 'string' ? json : JSON.stringify(json);
 }

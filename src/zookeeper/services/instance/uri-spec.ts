@@ -40,8 +40,14 @@ export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: Ur
   checkArguments({ variables });
   checked(spec, { parts: listOf(OBJECT) }, 'spec');
   checked(instance, { serviceType: TEXT }, 'instance', []);
+  const { name, id, address, port, sslPort, registrationTimeUTC, serviceType } = instance;
+  const own: UriVariables = {
+    ...{ '[': '{', ']': '}', scheme: sslPort === undefined ? 'http' : 'https' },
+    ...{ name, id, address, port, 'ssl-port': sslPort },
+    ...{ 'registration-time-utc': registrationTimeUTC, 'service-type': serviceType.toLowerCase() },
+  };
   const given = Object.entries(variables).filter(([, value]) => value !== undefined);
-  const values = new Map([...Object.entries(ownVariables(instance)), ...given]);
+  const values = new Map([...Object.entries(own), ...given]);
   return spec.parts
     .map(({ value, variable }) => (variable ? String(values.get(value) ?? '') : value))
     .join('');
@@ -94,21 +100,4 @@ function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
     return [{ value: '[', variable: false }, part, { value: ']', variable: false }];
   });
   return { parts };
-}
-
-/** The variables that an instance has itself. */
-function ownVariables({
-  name,
-  id,
-  address,
-  port,
-  sslPort,
-  registrationTimeUTC,
-  serviceType,
-}: ServiceInstance): UriVariables {
-  return {
-    ...{ '[': '{', ']': '}', scheme: sslPort === undefined ? 'http' : 'https' },
-    ...{ name, id, address, port, 'ssl-port': sslPort },
-    ...{ 'registration-time-utc': registrationTimeUTC, 'service-type': serviceType.toLowerCase() },
-  };
 }

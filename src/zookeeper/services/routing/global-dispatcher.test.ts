@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import type { Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
+import type { Dispatch, DispatchHandler, DispatchOptions } from './exchange.js';
 import { serviceDispatcher } from './service-dispatcher.js';
 
 const LEGACY_SLOT = Symbol.for('undici.globalDispatcher.1');

@@ -1,4 +1,4 @@
-export type { InstancePicker } from './instance-target.js';
+export { type InstancePicker, type KeyOwners, ownerOf } from './instance-target.js';
 export {
   type ProvidersByHost,
   type ServiceLookupOptions,
@@ -6,7 +6,6 @@ export {
   serviceLookup,
   serviceRequestOptions,
 } from './node-requests.js';
-export { type KeyOwners, ownerOf } from './owner-of.js';
 export type { RoutingOptions, ServiceHosts } from './routing-options.js';
 export {
   type ComposableDispatcher,

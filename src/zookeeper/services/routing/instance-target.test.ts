@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { newInstance, type ServiceInstanceInit } from '../instance/new-instance.js';
 import type { ServiceInstance } from '../instance/service-instance.js';
-import { fixedInstances } from '../instance-source.js';
+import { fixedInstances } from '../service-cache.js';
 import { ServiceProvider } from '../service-provider.js';
 import { type InstanceTarget, noInstance, pickTarget, targetOf } from './instance-target.js';
 

@@ -4,10 +4,9 @@ import { inVirtualTime, seededRandom } from '../../../../test/support/virtual-cl
 import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import { shardRouter } from '../../../node/shards/shard-router.js';
 import { newInstance } from '../instance/new-instance.js';
-import { fixedInstances } from '../instance-source.js';
+import { fixedInstances } from '../service-cache.js';
 import { ServiceProvider } from '../service-provider.js';
-import { noInstance, pickTarget } from './instance-target.js';
-import { ownerOf } from './owner-of.js';
+import { noInstance, ownerOf, pickTarget } from './instance-target.js';
 
 it("sends a key's requests to the node that owns its shard, to the next owner after a refresh, and to no other instance", async () => {
   const fleet = shardFleet({ count: 4 });

@@ -77,7 +77,7 @@ const REPLAYABLE_TAGS: ReadonlySet<string> = new Set(['[object Blob]', '[object 
  * stream or a generator.
  */
 export function isReplayable(body: unknown): boolean {
-  if (body === null || body === undefined || typeof body === 'string') return true;
+  if (body == null || typeof body === 'string') return true;
   if (ArrayBuffer.isView(body) || body instanceof ArrayBuffer) return true;
   // undici has its own classes for these, in addition to Node's.
   return REPLAYABLE_TAGS.has(Object.prototype.toString.call(body));

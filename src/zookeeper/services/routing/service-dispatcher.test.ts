@@ -10,7 +10,7 @@ import type {
   DispatchController,
   DispatchOptions,
   LegacyHandler,
-} from './dispatch.js';
+} from './exchange.js';
 import type { InstancePicker } from './instance-target.js';
 import type { RoutingOptions } from './routing-options.js';
 import { serviceInterceptor } from './service-dispatcher.js';

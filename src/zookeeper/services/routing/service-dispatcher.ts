@@ -1,7 +1,17 @@
+import type { Duplex } from 'node:stream';
 import { checkArguments, checked, having, maybe } from '../../../core/base/arguments.js';
-import { ControlledAttempt, ExchangeController, LegacyAttempt } from './attempt-handlers.js';
-import type { ControlledHandler, Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
-import { Exchange, type NewAttempt } from './exchange.js';
+import type { ServiceInstance } from '../instance/service-instance.js';
+import {
+  type ControlledHandler,
+  type Dispatch,
+  type DispatchController,
+  type DispatchHandler,
+  type DispatchOptions,
+  Exchange,
+  type LegacyHandler,
+  type NewAttempt,
+  RequestAttempt,
+} from './exchange.js';
 import type { InstancePicker } from './instance-target.js';
 import { checkRoutingOptions, type RoutingOptions } from './routing-options.js';
 
@@ -121,7 +131,7 @@ function isControlled(handler: DispatchHandler): handler is ControlledHandler {
   return 'onRequestStart' in handler && typeof handler.onRequestStart === 'function';
 }
 
-function isRequest(request: DispatchOptions): boolean {
+function isRequest(request: DispatchOptions) {
   const { path, method }: Partial<DispatchOptions> = Object(request);
   return typeof path === 'string' && typeof method === 'string';
 }
@@ -145,3 +155,128 @@ const globalDispatch: Dispatch = (request, handler) => {
     throw new TypeError('This runtime keeps no global dispatcher where undici does: pass one.');
   return dispatcher.dispatch(request, handler);
 };
+
+/** Reports one attempt to a caller in the terms of undici 6. */
+class LegacyAttempt extends RequestAttempt implements LegacyHandler {
+  constructor(
+    exchange: Exchange,
+    instance: ServiceInstance,
+    private readonly caller: LegacyHandler,
+  ) {
+    super(exchange, instance);
+  }
+
+  onConnect(abort: (reason?: Error) => void, context?: unknown): void {
+    if (this.begin(abort)) this.caller.onConnect?.((reason) => this.exchange.abort(reason), context);
+  }
+
+  onBodySent(chunkSize: number, totalBytesSent: number): void {
+    if (this.wanted) this.caller.onBodySent?.(chunkSize, totalBytesSent);
+  }
+
+  onRequestSent(): void {
+    if (this.wanted) this.caller.onRequestSent?.();
+  }
+
+  onResponseStarted(): void {
+    if (this.wanted) this.caller.onResponseStarted?.();
+  }
+
+  onUpgrade(status: number, headers: unknown, socket: Duplex): void {
+    if (this.exchange.ends(this)) this.caller.onUpgrade?.(status, headers, socket);
+    else socket.destroy();
+  }
+
+  onHeaders(status: number, headers: unknown, resume: () => void, statusText: string): boolean {
+    if (this.exchange.passes(this, status))
+      return this.caller.onHeaders?.(status, headers, resume, statusText) ?? true;
+    this.cancel();
+    return false;
+  }
+
+  onData(chunk: Buffer): boolean {
+    return this.wanted ? (this.caller.onData?.(chunk) ?? true) : true;
+  }
+
+  onComplete(trailers: unknown): void {
+    if (this.exchange.ends(this)) this.caller.onComplete?.(trailers);
+  }
+
+  onError(error: Error): void {
+    if (this.exchange.fails(this, error)) this.caller.onError?.(error);
+  }
+}
+
+/**
+ * How a caller of undici 7 controls a whole exchange: by the controller of the attempt under way, but an
+ * abort is that of the exchange.
+ */
+class ExchangeController {
+  exchange: Exchange | undefined;
+  /** That of the attempt under way. */
+  current: DispatchController | undefined;
+  /** The controller that the caller gets. */
+  readonly controller = new Proxy({} as DispatchController, {
+    get: (_, name) => {
+      const { exchange, current } = this;
+      if (name === 'abort') return (reason: Error) => exchange?.abort(reason);
+      if (name === 'aborted' && exchange?.aborted) return true;
+      if (name === 'reason' && exchange?.reason) return exchange.reason;
+      const value: unknown = current && Reflect.get(current, name);
+      return typeof value === 'function' ? value.bind(current) : value;
+    },
+  });
+}
+
+/** Reports one attempt to a caller in the terms of undici 7. */
+class ControlledAttempt extends RequestAttempt implements ControlledHandler {
+  constructor(
+    exchange: Exchange,
+    instance: ServiceInstance,
+    private readonly steering: ExchangeController,
+    private readonly caller: ControlledHandler,
+  ) {
+    super(exchange, instance);
+  }
+
+  onRequestStart(controller: DispatchController, context: unknown): void {
+    this.steering.exchange = this.exchange;
+    this.steering.current = controller;
+    // It does without a reason, whatever its type says: undici's own handlers count on it.
+    if (this.begin((reason) => controller.abort(reason as Error)))
+      this.caller.onRequestStart?.(this.steering.controller, context);
+  }
+
+  onResponseStarted(): void {
+    if (this.wanted) this.caller.onResponseStarted?.();
+  }
+
+  onRequestUpgrade(_controller: DispatchController, status: number, headers: unknown, socket: Duplex): void {
+    if (this.exchange.ends(this))
+      this.caller.onRequestUpgrade?.(this.steering.controller, status, headers, socket);
+    else socket.destroy();
+  }
+
+  onResponseStart(
+    _controller: DispatchController,
+    status: number,
+    headers: unknown,
+    statusText?: string,
+  ): void {
+    if (this.exchange.passes(this, status))
+      this.caller.onResponseStart?.(this.steering.controller, status, headers, statusText);
+    else this.cancel();
+  }
+
+  onResponseData(_controller: DispatchController, chunk: Buffer): void {
+    if (this.wanted) this.caller.onResponseData?.(this.steering.controller, chunk);
+  }
+
+  onResponseEnd(_controller: DispatchController, trailers: unknown): void {
+    if (this.exchange.ends(this)) this.caller.onResponseEnd?.(this.steering.controller, trailers);
+  }
+
+  onResponseError(_controller: DispatchController, error: Error): void {
+    if (this.exchange.fails(this, error)) this.caller.onResponseError?.(this.steering.controller, error);
+  }
+}

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
-import type { ZooKeeper } from '../../../../src/zookeeper/client/zookeeper.js';
+import { isFault, type ZooKeeper } from '../../../../src/zookeeper/client/zookeeper.js';
 import { openZooKeeper } from '../../../../src/zookeeper/client/zookeeper-client.js';
-import { isFault } from '../../../../src/zookeeper/client/zookeeper-error.js';
 import { encodeAssignment } from '../../../../src/zookeeper/discovery/assignment.js';
 import { NodeWatcher } from '../../../../src/zookeeper/discovery/node-watcher.js';
 import { entryPath, groupPath } from '../../../../src/zookeeper/discovery/tree-paths.js';

@@ -5,9 +5,8 @@ import { checkRights } from '../../../../src/app/cli/doctor/zookeeper-rights-che
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import type { Lease } from '../../../../src/core/lease/model/lease.js';
 import type { StatusReport } from '../../../../src/node/wire/status-report.js';
-import type { ZnodeStat } from '../../../../src/zookeeper/client/zookeeper.js';
+import { type ZnodeStat, ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
-import { ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper-error.js';
 import { acquireFromZooKeeper } from '../../../../src/zookeeper/discovery/allocation/acquire-from-zookeeper.js';
 import { evictAllocated } from '../../../../src/zookeeper/discovery/allocation/evict-allocated.js';
 import { decodeAssignment } from '../../../../src/zookeeper/discovery/assignment.js';

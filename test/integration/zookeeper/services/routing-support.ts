@@ -10,7 +10,7 @@ import {
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import { newInstance } from '../../../../src/zookeeper/services/instance/new-instance.js';
 import type { ServiceInstance } from '../../../../src/zookeeper/services/instance/service-instance.js';
-import { fixedInstances } from '../../../../src/zookeeper/services/instance-source.js';
+import { fixedInstances } from '../../../../src/zookeeper/services/service-cache.js';
 import { ServiceProvider } from '../../../../src/zookeeper/services/service-provider.js';
 import { freePort } from '../../../support/servers/free-ports.js';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock } from '../../../../src/core/base/system.js';
+import { ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
-import { ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper-error.js';
 import { jsonPayload, type PayloadCodec } from '../../../../src/zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../../../src/zookeeper/services/instance/service-instance.js';
 import { ServiceDirectory } from '../../../../src/zookeeper/services/service-directory.js';

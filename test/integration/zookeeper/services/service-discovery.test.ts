@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock } from '../../../../src/core/base/system.js';
+import { ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
-import { ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper-error.js';
 import {
   jsonPayload,
   type PayloadCodec,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { SessionState } from '../../../../src/zookeeper/client/session-state.js';
+import { ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper.js';
 import type { ZooKeeperClient } from '../../../../src/zookeeper/client/zookeeper-client.js';
-import { ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper-error.js';
 import type { ServiceInstance } from '../../../../src/zookeeper/services/instance/service-instance.js';
 import { VirtualClock } from '../../../support/virtual-clock.js';
 import { uniqueChroot } from '../../../support/zookeeper.js';

@@ -1,5 +1,5 @@
 import { WaitTimeoutError } from '../../../../src/core/base/errors.js';
-import { isFault, ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper-error.js';
+import { isFault, ZooKeeperError } from '../../../../src/zookeeper/client/zookeeper.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';
 

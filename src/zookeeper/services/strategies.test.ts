@@ -4,12 +4,19 @@ import {
   chiSquareLimit,
   instanceOf,
   instancesOf,
-} from '../../../../test/support/service-instances.js';
-import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import type { ServiceInstance } from '../instance/service-instance.js';
-import { QuickRandom, type StrategyFactory } from './provider-strategy.js';
-import { parseStrategy, random, roundRobin, STRATEGY_NAMES, sticky } from './strategies.js';
-import { weighted } from './weighted.js';
+} from '../../../test/support/service-instances.js';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { ServiceInstance } from './instance/service-instance.js';
+import {
+  parseStrategy,
+  QuickRandom,
+  random,
+  roundRobin,
+  STRATEGY_NAMES,
+  type StrategyFactory,
+  sticky,
+  weighted,
+} from './strategies.js';
 
 const DRAWS = 100_000;
 

@@ -1,0 +1,225 @@
+import { checkArguments, checked, FUNCTION, maybe, TEXT } from '../../core/base/arguments.js';
+import type { Clock, RandomSource } from '../../core/base/clock.js';
+import { ConfigError } from '../../core/base/errors.js';
+import { registrationKey } from './down-instances.js';
+import type { ServiceInstance } from './instance/service-instance.js';
+
+/** How one of several instances is chosen. One object serves one provider. */
+export interface ProviderStrategy<P = unknown> {
+  /**
+   * Chooses one of at least one candidates, at once and in constant time. The same array as before holds the
+   * same instances.
+   */
+  pick(candidates: readonly ServiceInstance<P>[]): ServiceInstance<P>;
+
+  /** An instance has failed. It may still be among the candidates. */
+  noteError?(instance: ServiceInstance<P>): void;
+}
+
+/** The context of a strategy. Its random numbers are fast, and good enough to spread load; they can be guessed. */
+export interface StrategyContext {
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly random: Pick<RandomSource, 'next'>;
+}
+
+/** Makes a strategy. Each provider makes its own, and a second one for retries. */
+export type StrategyFactory<P = unknown> = (context: StrategyContext) => ProviderStrategy<P>;
+
+const UINT32 = 2 ** 32;
+
+/**
+ * Many random numbers from one, without a system call each: xorshift32 by George Marsaglia (Journal of
+ * Statistical Software 8/14, 2003).
+ */
+export class QuickRandom {
+  #state: number;
+
+  constructor(random: Pick<RandomSource, 'next'>) {
+    // It must not be 0.
+    this.#state = Math.floor(random.next() * UINT32) | 1;
+  }
+
+  /** A number in [0, 1). */
+  next(): number {
+    let state = this.#state;
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    this.#state = state;
+    return (state >>> 0) / UINT32;
+  }
+}
+
+/**
+ * Each instance in turn. The first is chosen at random, so that tasks that start together do not send their
+ * first requests to the same instance.
+ */
+export function roundRobin<P = unknown>(): StrategyFactory<P> {
+  return ({ random }) => {
+    /** Where to begin, as a share of all. */
+    const start = random.next();
+    let next: number | undefined;
+    return {
+      pick(candidates) {
+        const count = candidates.length;
+        let index = next ?? Math.floor(start * count);
+        if (index >= count) index = 0;
+        next = index + 1;
+        return candidates[index] as ServiceInstance<P>;
+      },
+    };
+  };
+}
+
+/** Any instance, each as likely as the others. */
+export function random<P = unknown>(): StrategyFactory<P> {
+  return (context) => ({
+    pick: (candidates) =>
+      candidates[Math.floor(context.random.next() * candidates.length)] as ServiceInstance<P>,
+  });
+}
+
+/**
+ * The same instance for as long as it may be chosen, also when it is updated. One that is registered again at
+ * another time or address is another.
+ *
+ * @param first chooses the one to stay with
+ */
+export function sticky<P = unknown>(first: StrategyFactory<P> = random()): StrategyFactory<P> {
+  checkArguments({ first }, { first: FUNCTION });
+  return (context) => {
+    const chooser = first(context);
+    let seen: readonly ServiceInstance<P>[] | undefined;
+    let choice: ServiceInstance<P> | undefined;
+    return {
+      pick(candidates) {
+        if (candidates === seen && choice !== undefined) return choice;
+        const key = choice && registrationKey(choice);
+        choice =
+          candidates.find((candidate) => registrationKey(candidate) === key) ?? chooser.pick(candidates);
+        seen = candidates;
+        return choice;
+      },
+      noteError: (instance) => chooser.noteError?.(instance),
+    };
+  };
+}
+
+/** Settings of {@link weighted}. */
+export interface WeightedOptions<P> {
+  /**
+   * The weight of an instance, from 0 to 1,000,000: one of weight 2 is chosen twice as often as one of weight
+   * 1. Undefined counts as 1. Called once for each instance after every change.
+   *
+   * @default `weight` of the payload, a number or the text of one
+   */
+  readonly weightOf?: ((instance: ServiceInstance<P>) => number | undefined) | undefined;
+  /**
+   * Receives invalid weights: negative, not a number, too large. Once for each value that was read. Must not
+   * throw and must not block.
+   */
+  readonly onBadWeight?: ((instance: ServiceInstance<P>, weight: unknown) => void) | undefined;
+}
+
+const DEFAULT_WEIGHT = 1;
+const MAX_WEIGHT = 1_000_000;
+
+/**
+ * Any instance, each as likely as its weight says; one of weight 0 only where all are. A larger weight counts
+ * as 1,000,000, anything else that is no weight as 1: its registrant wants the instance to be found.
+ */
+export function weighted<P = unknown>(options: WeightedOptions<P> = {}): StrategyFactory<P> {
+  const { weightOf = weightOfPayload, onBadWeight } = checked(options, { weightOf: maybe(FUNCTION) });
+  const reported = new WeakSet<ServiceInstance<P>>();
+  const weigh = (instance: ServiceInstance<P>): number => {
+    let weight: unknown;
+    try {
+      weight = weightOf(instance);
+    } catch (error) {
+      // A foreign payload must not keep the other instances from being picked.
+      weight = error;
+    }
+    if (weight === undefined) return DEFAULT_WEIGHT;
+    if (typeof weight === 'number' && weight >= 0 && weight <= MAX_WEIGHT) return weight;
+    if (!reported.has(instance)) onBadWeight?.(instance, weight);
+    reported.add(instance);
+    return typeof weight === 'number' && weight > MAX_WEIGHT ? MAX_WEIGHT : DEFAULT_WEIGHT;
+  };
+  return ({ random }) => {
+    let seen: readonly ServiceInstance<P>[] | undefined;
+    let draw = aliasTable([]);
+    return {
+      pick(candidates) {
+        if (candidates !== seen) {
+          const weights = candidates.map(weigh);
+          draw = aliasTable(
+            weights.some((weight) => weight > 0) ? weights : weights.map(() => DEFAULT_WEIGHT),
+          );
+          seen = candidates;
+        }
+        return candidates[draw(random)] as ServiceInstance<P>;
+      },
+    };
+  };
+}
+
+function weightOfPayload({ payload }: ServiceInstance): number | undefined {
+  if (typeof payload !== 'object' || payload === null) return undefined;
+  const { weight } = payload as { readonly weight?: unknown };
+  // Java services often write maps from text to text.
+  const number = typeof weight === 'string' && /^\d+(\.\d+)?$/.test(weight) ? Number(weight) : weight;
+  return (number ?? undefined) as number | undefined;
+}
+
+/**
+ * Draws indices with given weights in constant time: Walker's alias method, the table made in linear time as
+ * by M. D. Vose ("A linear algorithm for generating random numbers with a given distribution", IEEE
+ * Transactions on Software Engineering 17/9, 1991).
+ *
+ * @param weights finite, none negative, and not all 0
+ */
+function aliasTable(weights: readonly number[]): (random: StrategyContext['random']) => number {
+  const count = weights.length;
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  /** How much of each index is its own; the rest belongs to its alias. */
+  const share = Float64Array.from(weights, (weight) => (weight * count) / sum);
+  const alias = Uint32Array.from(weights, (_, index) => index);
+  const isSmall = (index: number) => (share[index] as number) < 1;
+  const small = [...weights.keys()].filter(isSmall);
+  const large = [...weights.keys()].filter((index) => !isSmall(index));
+  // The rest of either differs from 1 by rounding only, and is its own alias.
+  while (small.length > 0 && large.length > 0) {
+    const [little, much] = [small.pop() as number, large.pop() as number];
+    alias[little] = much;
+    share[much] = (share[much] as number) + (share[little] as number) - 1;
+    (isSmall(much) ? small : large).push(much);
+  }
+  return (random) => {
+    const index = Math.floor(random.next() * count);
+    return random.next() < (share[index] as number) ? index : (alias[index] as number);
+  };
+}
+
+/** The strategies, by the names that they have in settings. */
+const STRATEGIES = new Map<string, <P>() => StrategyFactory<P>>([
+  ['round-robin', roundRobin],
+  ['random', random],
+  ['sticky', sticky],
+  ['weighted', weighted],
+]);
+
+/** The names that {@link parseStrategy} knows. */
+export const STRATEGY_NAMES: readonly string[] = [...STRATEGIES.keys()];
+
+/**
+ * The strategy of that name, with its defaults.
+ *
+ * @param setting where the name comes from, as its user knows it
+ * @throws {ConfigError} for any other name
+ */
+export function parseStrategy<P = unknown>(name: string, setting = 'strategy'): StrategyFactory<P> {
+  checkArguments({ setting }, { setting: TEXT });
+  const strategy = STRATEGIES.get(name);
+  if (strategy === undefined) throw new ConfigError(setting, name, `one of ${STRATEGY_NAMES.join(', ')}`);
+  return strategy<P>();
+}
