@@ -41,12 +41,12 @@ const command = defineConfig({
         {
           name: 'run',
           priority: 2,
-          test: /\/(run-command|workload|hold-node|lease-source|acquire-lease|inspect|open-store|store-driver|changes)\.ts$/,
+          test: /\/(run-command|workload|hold-node|lease-source|acquire-lease|inspect|open-store|store-driver)\.ts$/,
         },
         {
           name: 's3',
           priority: 1,
-          test: /\/src\/(core\/store\/s3\/(?!describe-bucket|bucket-sdk|lifecycle|s3-kind).*|app\/cli\/s3-sdk)\.ts$/,
+          test: /\/src\/(core\/store\/s3\/(?!describe-bucket|bucket-sdk|s3-kind).*|app\/cli\/s3-sdk)\.ts$/,
         },
       ],
     },

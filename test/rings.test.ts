@@ -51,11 +51,7 @@ const WINGS = ['core', 'zookeeper', 'node', 'index.ts', 'app'];
 /** What lies below a room, and is closed to it all the same. */
 const CLOSED: readonly (readonly [room: string, closed: RegExp, why: string])[] = [
   ['core/lease', /^core\/base\/system\.ts$/, 'the engine is given its time and its chance'],
-  [
-    'core/lease',
-    /^core\/store\/((?!probe\/).*\/|open-store|store-url|stores|lock-url|store-settings)/,
-    'the engine knows no driver',
-  ],
+  ['core/lease', /^core\/store\/((?!probe\/).*\/|open-store|stores|lock-url)/, 'the engine knows no driver'],
   ['app/console', /^(?!node\/wire\/|app\/console\/)/, 'it runs in a browser'],
 ];
 

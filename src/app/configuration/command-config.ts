@@ -1,7 +1,6 @@
-import { onAbort, withTimeout } from '../../core/base/abort.js';
+import { onAbort, WakeUp, withTimeout } from '../../core/base/abort.js';
 import { explain } from '../../core/base/errors.js';
 import { retrying } from '../../core/base/retry.js';
-import { WakeUp } from '../../core/base/wake-up.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { type ZooKeeper, ZooKeeperError } from '../../zookeeper/client/zookeeper.js';
 import {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { orAborted } from '../../core/base/abort.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { parseInteger } from '../../core/settings/values.js';
+import { parseInteger } from '../../core/settings/setting.js';
 import {
   type ConfigurationChange,
   type ConfigurationEvent,

@@ -1,4 +1,4 @@
-import { integer } from '../../core/settings/values.js';
+import { integer } from '../../core/settings/setting.js';
 import { JSON_CHANGES, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
 
 /** A revision, or a node id. */

@@ -1,8 +1,15 @@
+import { splitList } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { splitList } from '../../core/base/plain-text.js';
-import type { SettingRows } from '../../core/settings/setting.js';
+import {
+  checked,
+  choice,
+  filePath,
+  onOff,
+  parsed,
+  type SettingRows,
+  upToOneDay,
+} from '../../core/settings/setting.js';
 import { type GivenSettings, refuse, type ValueOf } from '../../core/settings/sources.js';
-import { checked, choice, filePath, onOff, parsed, upToOneDay } from '../../core/settings/values.js';
 import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
 import { rootOf } from '../../zookeeper/configuration/layout.js';
 import type { ZOOKEEPER_SETTINGS } from '../../zookeeper/discovery/discovery-settings.js';

@@ -3,13 +3,12 @@ import { checked } from '../../core/base/arguments.js';
 import type { RandomSource } from '../../core/base/clock.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
-import { parseInteger } from '../../core/settings/values.js';
+import { parseInteger } from '../../core/settings/setting.js';
 import { ScanLoop, treePauseMs } from '../../node/monitor/scan-loop.js';
 import type { ConfigEntry, ConfigHistory, EntriesStatus } from '../../node/wire/entries-wire.js';
 import { concurrentCalls } from '../../zookeeper/client/call-limits.js';
 import { checkZnodeName } from '../../zookeeper/client/znode-path.js';
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import { ignoring, isFault } from '../../zookeeper/client/zookeeper.js';
+import { ignoring, isFault, type ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { readFleet } from '../../zookeeper/configuration/fleet.js';
 import type { FleetReport } from '../../zookeeper/configuration/fleet-report.js';
 import {

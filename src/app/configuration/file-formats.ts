@@ -1,7 +1,7 @@
 import { escapeKey, escapeValue } from 'properties-file/escape';
 import { Properties } from 'properties-file/parser';
 import { ConfigError } from '../../core/base/errors.js';
-import { parseExactJson } from '../../core/base/exact-json.js';
+import { parseExactJson } from '../../core/base/fields.js';
 import { variablesOf } from './config-variables.js';
 
 /** How a file holds properties. */

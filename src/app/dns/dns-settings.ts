@@ -1,7 +1,12 @@
 import { ConfigError } from '../../core/base/errors.js';
 import { parseListenAddress } from '../../core/settings/listen-address.js';
-import type { SettingRows } from '../../core/settings/setting.js';
-import { duration, parsed, type SettingKind, upToOneDay } from '../../core/settings/values.js';
+import {
+  duration,
+  parsed,
+  type SettingKind,
+  type SettingRows,
+  upToOneDay,
+} from '../../core/settings/setting.js';
 
 /** The settings of the names that are answered by DNS. */
 export const DNS_SETTINGS = {

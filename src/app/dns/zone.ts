@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { type Answer, encode, type SrvAnswer } from 'dns-packet';
+import { MAX_PORT } from '../../core/base/arguments.js';
 import type { RandomSource } from '../../core/base/clock.js';
-import { MAX_PORT } from '../../core/base/ports.js';
 import type { LeaseClaim } from '../../zookeeper/services/instance/lease-claim.js';
 
 /** What a view knows of a name. */

@@ -1,5 +1,5 @@
+import { WakeUp } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
-import { WakeUp } from '../../core/base/wake-up.js';
 
 /** What one client is sent. */
 interface EventSource {

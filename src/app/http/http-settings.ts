@@ -1,6 +1,5 @@
 import { parseListenAddress } from '../../core/settings/listen-address.js';
-import type { SettingRows } from '../../core/settings/setting.js';
-import { filePath, parsed } from '../../core/settings/values.js';
+import { filePath, parsed, type SettingRows } from '../../core/settings/setting.js';
 import { parsePaths } from '../../zookeeper/client/znode-path.js';
 
 /** The settings of what is answered over HTTP. */

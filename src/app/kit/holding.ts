@@ -1,5 +1,5 @@
 import { ConfigError } from '../../core/base/errors.js';
-import { duration } from '../../core/settings/values.js';
+import { duration } from '../../core/settings/setting.js';
 import type { OptionRow } from './command-row.js';
 
 /** Of the commands that wait for others. */

@@ -1,4 +1,4 @@
-import { integer } from '../../core/settings/values.js';
+import { integer } from '../../core/settings/setting.js';
 import {
   type CommandRow,
   JSON_LINE,

@@ -1,4 +1,4 @@
-import { choice } from '../../core/settings/values.js';
+import { choice } from '../../core/settings/setting.js';
 import { JSON_LINE, OF_SERVICES, zooKeeperRows } from '../kit/command-row.js';
 
 const row = zooKeeperRows('discovery', [], { settings: OF_SERVICES });

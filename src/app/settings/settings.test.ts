@@ -2,7 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { TestAuthority } from '../../../test/support/certificates.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { CLUSTER_DEFAULTS } from '../../core/lease/model/cluster-config.js';
-import { isServiceLink } from '../../core/settings/service-links.js';
+import { isServiceLink } from '../../core/settings/sources.js';
 import { readSettings } from './settings.js';
 import { environmentName, ROWS, SETTINGS, type SettingName } from './settings-table.js';
 import { announcingProblem } from './zookeeper-settings.js';

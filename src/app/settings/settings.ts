@@ -1,14 +1,18 @@
+import { nearest } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { nearest } from '../../core/base/option-check.js';
 import { ordinalOf } from '../../core/lease/hold/static-lease.js';
 import { CLUSTER_DEFAULTS } from '../../core/lease/model/cluster-config.js';
 import { leastGraceMs, MAX_NODE_IDS } from '../../core/lease/model/lease-state.js';
-import { isServiceLink } from '../../core/settings/service-links.js';
-import { type Given, GivenSettings, refuse, type SettingSources } from '../../core/settings/sources.js';
-import { parseInteger } from '../../core/settings/values.js';
-import type { StoreAccess } from '../../core/store/store-access.js';
+import { parseInteger } from '../../core/settings/setting.js';
+import {
+  type Given,
+  GivenSettings,
+  isServiceLink,
+  refuse,
+  type SettingSources,
+} from '../../core/settings/sources.js';
 import type { OwnSettings } from '../../core/store/store-kind.js';
-import { listed, STORES, storeKindOf } from '../../core/store/stores.js';
+import { listed, STORES, type StoreAccess, storeKindOf } from '../../core/store/stores.js';
 import {
   type AllSettings,
   environmentName,

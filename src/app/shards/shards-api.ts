@@ -1,7 +1,7 @@
 import type { HonoRequest } from 'hono';
 import { checked } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
-import { parseInteger } from '../../core/settings/values.js';
+import { parseInteger } from '../../core/settings/setting.js';
 import type { WatchedNode } from '../../node/runtime/node-monitor.js';
 import { eventStream, RETRY } from '../http/event-stream.js';
 import type { NodeAppPart } from '../http/node-app.js';

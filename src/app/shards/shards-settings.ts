@@ -1,9 +1,8 @@
 import type { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import { MAX_SHARDS } from '../../core/lease/model/cluster-config.js';
 import { isLoopback } from '../../core/settings/listen-address.js';
-import type { SettingRows } from '../../core/settings/setting.js';
+import { integer, type SettingRows, upToOneDay } from '../../core/settings/setting.js';
 import { type GivenSettings, refuse } from '../../core/settings/sources.js';
-import { integer, upToOneDay } from '../../core/settings/values.js';
 import type { HTTP_SETTINGS } from '../http/http-settings.js';
 
 /** The settings of shards. */

@@ -1,4 +1,4 @@
-import { choice } from '../../core/settings/values.js';
+import { choice } from '../../core/settings/setting.js';
 import { JSON_CHANGES, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
 
 const NAME = ['<name>', 'its name'] as const;

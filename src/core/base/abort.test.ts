@@ -1,7 +1,18 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { settled, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { aborted, anySignal, LateSignal, onAbort, orAborted, timeoutSignal, withTimeout } from './abort.js';
+import { inVirtualTime, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
+import {
+  aborted,
+  anySignal,
+  LateSignal,
+  onAbort,
+  orAborted,
+  timeoutSignal,
+  until,
+  WakeUp,
+  withTimeout,
+} from './abort.js';
+import { Listeners } from './listeners.js';
 
 const never = new Promise<never>(() => undefined);
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
@@ -153,3 +164,85 @@ describe('a signal that is made when it is asked for', () => {
     expect(signal.reason).toBe('lost');
   });
 });
+
+it('resolves to the first value that is found, now or at a change, and listens no longer', async () => {
+  const changes = new Listeners<void>();
+  let value: number | undefined;
+  let asked = 0;
+  const waiting = until(
+    (listener) => changes.add(listener),
+    () => {
+      asked += 1;
+      return value;
+    },
+    (found) => found,
+  );
+  changes.notify();
+  expect(changes.size).toBe(1);
+  value = 0;
+  changes.notify();
+  value = 2;
+  changes.notify();
+  expect([await waiting, asked]).toEqual([0, 3]);
+  expect(changes.size).toBe(0);
+  const atOnce = until(
+    (listener) => changes.add(listener),
+    () => value,
+    (found) => found,
+  );
+  expect(await atOnce).toBe(2);
+});
+
+it('listens no longer once its bound has ended the wait', async () => {
+  const changes = new Listeners<void>();
+  const waiting = until(
+    (listener) => changes.add(listener),
+    () => undefined,
+    () => Promise.reject(new Error('late')),
+  );
+  await expect(waiting).rejects.toThrow('late');
+  expect(changes.size).toBe(0);
+});
+
+it('ends a wait, and only that one', async () => {
+  const clock = new VirtualClock();
+  const { wait, wake } = waiter(clock);
+  const both = wait().then(() => wait());
+  wake();
+  await inVirtualTime(clock, both);
+  expect(clock.monotonic()).toBe(1_000);
+});
+
+it('is not missed while no task waits', async () => {
+  const clock = new VirtualClock();
+  const { wait, wake } = waiter(clock);
+  wake();
+  wake();
+  await wait();
+  expect(clock.monotonic()).toBe(0);
+  await inVirtualTime(clock, wait());
+  expect(clock.monotonic()).toBe(1_000);
+});
+
+it('does not wait without time, and counts as a wait', async () => {
+  const clock = new VirtualClock();
+  const { wait, wake } = waiter(clock);
+  wake();
+  await wait(0);
+  await wait(0);
+  await inVirtualTime(clock, wait());
+  expect(clock.monotonic()).toBe(1_000);
+});
+
+it('rejects when its signal aborts', async () => {
+  const wakeUp = new WakeUp();
+  const over = new AbortController();
+  const waiting = wakeUp.wait(undefined, over.signal);
+  over.abort(new Error('over'));
+  await expect(waiting).rejects.toThrow('over');
+});
+
+function waiter(clock: VirtualClock) {
+  const wakeUp = new WakeUp();
+  return { wait: (timeoutMs = 1_000) => wakeUp.wait({ clock, timeoutMs }), wake: wakeUp.wake };
+}

@@ -1,7 +1,7 @@
 import type { Clock } from './clock.js';
 import { notify } from './listeners.js';
 
-// Ends waiting early. `AbortSignal.any` is not used: on Node 20 its signals stay in memory as long as their
+// Waiting, and how it is ended early. `AbortSignal.any` is not used: on Node 20 its signals stay in memory as long as their
 // sources live.
 
 interface Callbacks {
@@ -134,7 +134,7 @@ export class LateSignal {
  * A signal that was made from others. Call `release()` when it is not needed any more: until then the others
  * hold it.
  */
-export interface DerivedSignal {
+interface DerivedSignal {
   readonly signal: AbortSignal;
   release(): void;
 }
@@ -169,4 +169,64 @@ export function timeoutSignal(
       any.release();
     },
   };
+}
+
+/**
+ * Waits for a state: settles as `bound` does, which gets the promise of the first value but undefined of `find`.
+ *
+ * @param subscribe calls a listener at each change, until the returned function is called
+ * @param find is asked now, and at each change until it has found one. Must not throw
+ * @param bound ends the wait sooner, or returns its argument
+ */
+export async function until<T, R>(
+  subscribe: (listener: () => void) => () => void,
+  find: () => T | undefined,
+  bound: (found: Promise<T>) => Promise<R>,
+): Promise<R> {
+  let forget: () => void = () => undefined;
+  const found = new Promise<T>((resolve) => {
+    const check = () => {
+      const value = find();
+      if (value === undefined) return;
+      forget();
+      resolve(value);
+    };
+    forget = subscribe(check);
+    check();
+  });
+  try {
+    return await bound(found);
+  } finally {
+    forget();
+  }
+}
+
+/** Ends the wait of a loop. Nothing is missed: a call while the loop does not wait ends its next wait at once. */
+export class WakeUp {
+  #isDue = false;
+  #end: () => void = () => undefined;
+
+  /** Can be given away as a function. */
+  readonly wake = (): void => {
+    this.#isDue = true;
+    this.#end();
+  };
+
+  /**
+   * Waits for `wake()`, and no longer than `timeoutMs`: not at all if that is 0. One loop at a time waits.
+   * @throws `signal.reason` once `signal` aborts
+   */
+  async wait(
+    limit?: { readonly clock: Pick<Clock, 'sleep'>; readonly timeoutMs: number },
+    signal?: AbortSignal,
+  ): Promise<void> {
+    if (limit === undefined || limit.timeoutMs > 0) {
+      const woken = new Promise<void>((resolve) => {
+        this.#end = resolve;
+        if (this.#isDue) resolve();
+      });
+      await (limit ? withTimeout(limit.clock, limit.timeoutMs, woken, signal) : orAborted(woken, signal));
+    }
+    this.#isDue = false;
+  }
 }

@@ -114,3 +114,105 @@ export function checked<T extends object>(
   for (const name of Object.keys(kinds)) checkArguments({ [name]: given[name] }, kinds);
   return options;
 }
+
+/** The share of a name that may be misspelt. */
+const MAX_EDITS = 1 / 2;
+
+/**
+ * Checks what the compiler checks in TypeScript: options are an object, their names are known, and `signal`,
+ * `onEvent`, `clock` and `random` are what they are everywhere.
+ *
+ * @param setting what the options are called
+ * @throws {ConfigError} that names the option, and the nearest known name
+ */
+export function checkKnown(options: object, names: readonly string[], setting = 'options'): void {
+  checked(options, {}, setting, ['signal', 'onEvent', 'clock', 'random']);
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
+  if (unknown !== undefined) {
+    const near = nearest(unknown, names);
+    const hint = near === undefined ? '' : ` (the nearest is ${near})`;
+    throw new ConfigError(setting, unknown, `one of ${names.join(', ')}${hint}`);
+  }
+}
+
+/** The known name that a misspelt one is most likely meant to be; undefined where none is near. */
+export function nearest(name: string, names: readonly string[]): string | undefined {
+  const near = names.map((known) => ({ known, edits: editDistance(known, name) }));
+  const { known, edits } = near.reduce((best, each) => (each.edits < best.edits ? each : best));
+  return edits <= name.length * MAX_EDITS ? known : undefined;
+}
+
+/**
+ * How many characters have to be inserted, removed or replaced to get from one text to the other
+ * (Levenshtein's distance).
+ */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (const [index, character] of [...from].entries()) {
+    const next = [index + 1];
+    for (let at = 0; at < to.length; at += 1) {
+      const [diagonal = 0, above = 0] = row.slice(at, at + 2);
+      next.push(Math.min(above + 1, (next[at] ?? 0) + 1, diagonal + (to[at] === character ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
+
+/** A text may begin behind it as well. */
+const SCHEME = '^(?:file:|digest:|[a-z][a-z0-9+.-]*://)?';
+const BLANK = '[\\s\\p{Z}\\p{Cf}]';
+/** Those of word processors too. */
+const QUOTE = '["\'`\u00ab\u00bb\u2018-\u201f]';
+
+/** What a text gets, unseen, from the way it is set, such as an env file with line ends of Windows. */
+const STRAY: readonly (readonly [pattern: RegExp, expected: (found: string) => string])[] = [
+  [/\r/, () => 'no carriage return in it, as in files with line ends of Windows'],
+  [/\p{Cc}/u, (found) => `no control character in it (${nameOf(found)})`],
+  [/\ufeff/, () => 'no byte order mark in it (U+FEFF)'],
+  [new RegExp(`${SCHEME}${BLANK}|${BLANK}$`, 'iu'), noBlank],
+  [new RegExp(`${SCHEME}${QUOTE}.*${QUOTE}$`, 'isu'), () => 'no quotes around it'],
+];
+
+/**
+ * Checks that a text has no control characters and byte order marks, and neither blanks nor quotes at its
+ * ends: with them it would be another value, such as the name of another store, that looks the same.
+ *
+ * @param shown what the error shows in its place: a secret is not shown
+ * @throws {ConfigError} naming the setting `label`; also for what is no text, in JavaScript
+ */
+export function checkPlain(text: string, label: string, shown = text): void {
+  if (typeof text !== 'string') throw new ConfigError(label, shown, 'a text');
+  for (const [pattern, expected] of STRAY) {
+    const found = pattern.exec(text)?.[0];
+    if (found !== undefined) throw new ConfigError(label, shown, expected(found));
+  }
+}
+
+/**
+ * The items of a list with commas between them.
+ * @throws {ConfigError} naming the setting `label`, for a blank at an end of one, or a semicolon
+ */
+export function splitList(text: string, label: string): readonly string[] {
+  if (text.includes(';')) throw new ConfigError(label, text, 'commas between the items, not semicolons');
+  const items = text.split(',');
+  for (const item of items) checkPlain(item, label);
+  return items;
+}
+
+function noBlank(found: string): string {
+  const blank = found.slice(-1);
+  return `no blank at its start or end${blank === ' ' ? '' : ` (${nameOf(blank)})`}`;
+}
+
+function nameOf(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+}
+
+/** The greatest port of TCP. */
+export const MAX_PORT = 65_535;
+
+/** Whether a value is the number of a port. */
+export function isPort(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_PORT;
+}

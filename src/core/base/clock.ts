@@ -27,3 +27,31 @@ export interface RandomSource {
    */
   hex(bytes: number): string;
 }
+
+/** The longest sleep between two readings of the clock, in milliseconds. */
+const LONGEST_NAP_MS = 1_000;
+
+/**
+ * Sleeps until a time of the monotonic clock, which it reads again every second: timers stop while the
+ * machine is suspended, but a deadline does not. The time is asked for again as well.
+ *
+ * @throws `signal.reason` as soon as `signal` aborts
+ */
+export async function sleepUntil(
+  clock: Clock,
+  time: number | (() => number),
+  signal?: AbortSignal,
+): Promise<void> {
+  signal?.throwIfAborted();
+  const leftMs = () => (typeof time === 'number' ? time : time()) - clock.monotonic();
+  for (let left = leftMs(); left > 0; left = leftMs()) {
+    await clock.sleep(Math.min(left, LONGEST_NAP_MS), signal);
+  }
+}
+
+/** A random UUID (RFC 9562, version 4). */
+export function randomUuid(random: Pick<RandomSource, 'hex'>): string {
+  const hex = random.hex(16);
+  const variant = '89ab'[Number.parseInt(hex.charAt(16), 16) % 4];
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
+}

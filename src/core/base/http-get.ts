@@ -10,7 +10,7 @@ export interface HttpReply {
   readonly body: string;
 }
 
-export interface HttpGetOptions {
+interface HttpGetOptions {
   readonly signal: AbortSignal;
   readonly lookup?: LookupFunction;
   readonly userAgent: string;

@@ -1,5 +1,5 @@
 /** Servers, and the path that belongs to all of them. */
-export interface ServerList {
+interface ServerList {
   /** As they were given, none of them empty. */
   readonly servers: readonly string[];
   /** With its slash in front; empty where there is none. */

@@ -50,7 +50,7 @@ export function prepareTlsFiles(
 }
 
 /** @throws Error when one of them is malformed, or there is none: OpenSSL would ignore that */
-function parseCertificates(pem: string | Buffer = ''): void {
+function parseCertificates(pem: string | Buffer = '') {
   // A thread gets a plain array of bytes in place of a buffer.
   const text = typeof pem === 'string' ? pem : Buffer.from(pem).toString();
   const [, ...certificates] = text.split('-----BEGIN CERTIFICATE-----');

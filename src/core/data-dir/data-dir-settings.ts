@@ -1,7 +1,6 @@
+import { splitList } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
-import { splitList } from '../base/plain-text.js';
-import type { SettingRows } from '../settings/setting.js';
-import { checked, integer, onOff, parsed } from '../settings/values.js';
+import { checked, integer, onOff, parsed, type SettingRows } from '../settings/setting.js';
 import type { DataDirOptions } from './data-dir-options.js';
 import { exclusionOf } from './exclude.js';
 

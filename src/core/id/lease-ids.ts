@@ -1,5 +1,5 @@
+import { checkKnown } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
-import { checkKnown } from '../base/option-check.js';
 import type { TenureTime } from '../lease/hold/tenure-time.js';
 import type { Lease } from '../lease/model/lease.js';
 import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf } from './cluster-node-id.js';

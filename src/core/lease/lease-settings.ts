@@ -1,5 +1,12 @@
-import type { SettingRows } from '../settings/setting.js';
-import { checked, choice, duration, integer, text, upToOneDay } from '../settings/values.js';
+import {
+  checked,
+  choice,
+  duration,
+  integer,
+  type SettingRows,
+  text,
+  upToOneDay,
+} from '../settings/setting.js';
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from './model/lease-state.js';
 
 /** The settings of leases. */

@@ -1,8 +1,7 @@
 import { isIP, isIPv4 } from 'node:net';
-import { checkArguments, checked, NAME, TEXT, whole } from '../base/arguments.js';
+import { checkArguments, checked, MAX_PORT, NAME, TEXT, whole } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
-import { MAX_PORT } from '../base/ports.js';
-import { parseInteger } from './values.js';
+import { parseInteger } from './setting.js';
 
 /** Where a server listens. */
 export interface ListenAddress {

@@ -20,4 +20,4 @@ export { observedAge } from './observed-age.js';
 export { type OpenStoreOptions, openStore } from './open-store.js';
 export { type ProbeOptions, probeStore } from './probe/probe.js';
 export type { ProbeCheck, ProbeCheckId, ProbeReport, ProbeStatus } from './probe/probe-report.js';
-export type { StoreAccess } from './store-access.js';
+export type { StoreAccess } from './stores.js';

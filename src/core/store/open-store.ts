@@ -2,10 +2,7 @@ import { checkArguments, checked } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import type { LeaseStore } from './lease-store.js';
-import type { StoreAccess } from './store-access.js';
-import { checkEndpoint } from './store-settings.js';
-import { parseStoreUrl } from './store-url.js';
-import { ACCESS } from './stores.js';
+import { ACCESS, checkEndpoint, parseStoreUrl, type StoreAccess } from './stores.js';
 
 /** What a store needs in addition to its URL. */
 export interface OpenStoreOptions extends StoreAccess {

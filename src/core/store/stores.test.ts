@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parseStoreUrl } from './store-url.js';
-import { ACCESS, STORES, storeKindOf } from './stores.js';
+import { ConfigError } from '../base/errors.js';
+import { ACCESS, defaultStore, parseStoreUrl, STORE_FORMS, STORES, storeKindOf } from './stores.js';
 
 describe('the list of stores', () => {
   it('has no scheme twice', () => {
@@ -26,4 +26,155 @@ describe('the list of stores', () => {
       for (const part of ['ca', 'cert', 'key']) expect(settings).toHaveProperty(`${option}-${part}`);
     },
   );
+});
+
+describe('a store URL', () => {
+  it.each([
+    ['s3://leases', { kind: 's3', bucket: 'leases', prefix: '', url: 's3://leases' }],
+    ['s3://leases/', { kind: 's3', bucket: 'leases', prefix: '', url: 's3://leases' }],
+    ['s3://leases//', { kind: 's3', bucket: 'leases', prefix: '', url: 's3://leases' }],
+    [
+      's3://my.leases-1/prod/orders',
+      { kind: 's3', bucket: 'my.leases-1', prefix: 'prod/orders', url: 's3://my.leases-1/prod/orders' },
+    ],
+    ['s3://leases/prod/', { kind: 's3', bucket: 'leases', prefix: 'prod', url: 's3://leases/prod' }],
+    [
+      'azblob://acct1/leases/prod/orders/',
+      {
+        kind: 'azblob',
+        account: 'acct1',
+        container: 'leases',
+        prefix: 'prod/orders',
+        url: 'azblob://acct1/leases/prod/orders',
+      },
+    ],
+    [
+      'azblob://acct1/leases',
+      { kind: 'azblob', account: 'acct1', container: 'leases', prefix: '', url: 'azblob://acct1/leases' },
+    ],
+    [
+      'gs://my_leases.example/prod/',
+      { kind: 'gs', bucket: 'my_leases.example', prefix: 'prod', url: 'gs://my_leases.example/prod' },
+    ],
+    ['file:.nodelease', { kind: 'file', directory: '.nodelease', url: 'file:.nodelease' }],
+    [
+      'file:/var/lib/node lease',
+      { kind: 'file', directory: '/var/lib/node lease', url: 'file:/var/lib/node lease' },
+    ],
+    ['file:////var//lease', { kind: 'file', directory: '/var//lease', url: 'file:/var//lease' }],
+    ['file:///var/node%20lease', { kind: 'file', directory: '/var/node lease', url: 'file:/var/node lease' }],
+    ['memory:', { kind: 'memory', url: 'memory:' }],
+    [
+      'etcd://h1/p/q,h2:2380/p/q',
+      {
+        kind: 'etcd',
+        url: 'etcd://h1:2379,h2:2380/p/q',
+        endpoints: ['http://h1:2379', 'http://h2:2380'],
+        prefix: 'p/q',
+      },
+    ],
+    ['etcd://h1/p', { kind: 'etcd', url: 'etcd://h1:2379/p', endpoints: ['http://h1:2379'], prefix: 'p' }],
+    [
+      'etcds://etcd-1.example:2381,[::1]:02379/prod/orders/',
+      {
+        kind: 'etcd',
+        url: 'etcds://etcd-1.example:2381,[::1]:2379/prod/orders',
+        endpoints: ['https://etcd-1.example:2381', 'https://[::1]:2379'],
+        prefix: 'prod/orders',
+      },
+    ],
+  ])('%s is understood', (value, expected) => {
+    const { kind, ...parts } = parseStoreUrl(value);
+    expect({ kind: kind.schemes[0], ...parts }).toEqual(expected);
+    expect(parseStoreUrl(parts.url)).toEqual({ kind, ...parts });
+  });
+
+  it.each([
+    ['', STORE_FORMS],
+    ['leases', STORE_FORMS],
+    ['http://127.0.0.1:9000/leases', STORE_FORMS],
+    ['s3:leases', STORE_FORMS],
+    ['s3://', 'a bucket name'],
+    ['s3:///prefix', 'a bucket name'],
+    ['s3://ab', 'a bucket name'],
+    ['s3://Leases', 'a bucket name'],
+    ['s3://under_score', 'a bucket name'],
+    ['s3://two..dots', 'a bucket name'],
+    ['s3://-leases', 'a bucket name'],
+    ['s3://192.168.0.1', 'a bucket name'],
+    [`s3://${'b'.repeat(64)}`, 'a bucket name'],
+    ['s3://leases//prod', 'a prefix without empty'],
+    ['s3://leases/prod//', 'a prefix without empty'],
+    ['s3://leases/a//b', 'a prefix without empty'],
+    ['s3://leases/a/../b', 'a prefix without empty'],
+    ['s3://leases/./b', 'a prefix without empty'],
+    ['s3://leases/prod?region=eu-west-1', 'a prefix without blanks'],
+    ['s3://leases/my prod', 'a prefix without blanks'],
+    [`s3://leases/${'p'.repeat(901)}`, 'a prefix of at most 900 bytes'],
+    ['azblob://', 'a storage account'],
+    ['azblob://my-account/leases', 'a storage account'],
+    ['azblob://acct1', 'a container of'],
+    ['azblob://acct1/', 'a container of'],
+    ['azblob://acct1/ab', 'a container of'],
+    ['azblob://acct1/two--hyphens', 'a container of'],
+    ['azblob://acct1/Leases', 'a container of'],
+    [
+      'azblob://acct1/leases/a//b',
+      'a prefix without empty, . and .. segments in azblob://account/container/prefix',
+    ],
+    ['gs://', 'a bucket name'],
+    ['gs://ab', 'a bucket name'],
+    ['gs://Leases', 'a bucket name'],
+    ['gs://two..dots', 'a bucket name'],
+    ['gs://192.168.0.1', 'a bucket name'],
+    [`gs://${'b'.repeat(64)}`, 'a bucket name'],
+    ['gs://leases/prod?x=1', 'a prefix without blanks, control characters, ? and # in gs://bucket/prefix'],
+    ['file:', 'a folder after file:'],
+    ['file://host/dir', 'file:DIR or file:///DIR, without a host'],
+    ['file:///a%2', 'well-formed'],
+    ['etcd://h1:2379', 'a prefix, which nothing else in the cluster uses'],
+    ['etcd://h1:2379/', 'a prefix, which nothing else in the cluster uses'],
+    ['etcd:h1/p', STORE_FORMS],
+    ['etcd:///p', 'a server is empty'],
+    ['etcd://h1,/p', 'a server is empty'],
+    ['etcd://h1/p,h2/q', 'or is the same behind each'],
+    ['etcd://h1/p,h2', 'or is the same behind each'],
+    ['etcd://h1/p,q', 'or is the same behind each'],
+    ['etcd://h1/p;h2/p', 'commas separate servers'],
+    ['etcd://h1/p,etcd://h2/p', 'etcd:// once, in front of the first server'],
+    ['etcd://2001:db8::7:2379/p', 'an IPv6 address in brackets'],
+    ['file:///a%0D', 'no carriage return'],
+    ['etcd://h1:0/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://h1:65536/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://h1:x/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://300.1.1.1/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://::1/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://me:secret@h1/p', 'no user and password in the URL'],
+    ['etcds://h1/a//b', 'a prefix without empty'],
+    ['etcd://h1/p?x=1', 'a prefix without blanks'],
+    ['memory:x', 'memory: with nothing behind it'],
+  ])('%j is refused with the reason', (value, reason) => {
+    expect(() => parseStoreUrl(value, 'NODELEASE_STORE')).toThrow(ConfigError);
+    expect(() => parseStoreUrl(value, 'NODELEASE_STORE')).toThrow(reason);
+    expect(() => parseStoreUrl(value, 'NODELEASE_STORE')).toThrow(`NODELEASE_STORE: expected`);
+  });
+});
+
+describe('the store of a program that names none', () => {
+  it('is a folder below the working directory', () => {
+    expect(defaultStore({ env: {}, processId: 4711, root: '/no/such/folder' })).toBe('file:.nodelease');
+  });
+
+  it('is refused in a container, whose folder no other one sees', () => {
+    const ask = () =>
+      defaultStore({
+        env: { KUBERNETES_SERVICE_HOST: '10.0.0.1' },
+        processId: 4711,
+        root: '/no/such/folder',
+      });
+    expect(ask).toThrow(ConfigError);
+    expect(ask).toThrow(
+      /^store: expected one that all tasks reach, such as s3:\/\/bucket\/prefix \(in a container \(KUBERNETES_SERVICE_HOST is set\)/,
+    );
+  });
 });

@@ -1,5 +1,5 @@
-import type { Backoff } from '../../core/base/backoff.js';
 import { StoreUnusableError } from '../../core/base/errors.js';
+import type { Backoff } from '../../core/base/retry.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { detached } from '../../core/lease/model/lease.js';
 import { isStoreAway, whileStoreIsAway } from '../../core/lease/session/store-retry.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseStoreUrl } from '../../core/store/store-url.js';
+import { parseStoreUrl } from '../../core/store/stores.js';
 import { lockPlace } from './lock-place.js';
 
 describe('the location of a lock', () => {

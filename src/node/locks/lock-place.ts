@@ -8,8 +8,7 @@ import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { type LeaseStore, StoreError } from '../../core/store/lease-store.js';
 import { LOCK_NAME, LOCKS } from '../../core/store/lock-url.js';
-import { parseStoreUrl } from '../../core/store/store-url.js';
-import { storeKindOf } from '../../core/store/stores.js';
+import { parseStoreUrl, storeKindOf } from '../../core/store/stores.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/opened-store.js';
 
 /** @throws {ConfigError} when `name` is not allowed for a lock */
@@ -70,7 +69,7 @@ export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
 }
 
 /** Refuses a bucket with another program's cluster, also for a folder in it. @throws {StoreUnusableError} */
-async function refuseForeignAbove(url: string, options: ProbedStoreOptions): Promise<void> {
+async function refuseForeignAbove(url: string, options: ProbedStoreOptions) {
   const store = await openedStore({ ...options, store: url }, options);
   try {
     const session = new StoreSession(store, options.clock, REQUEST_TIMEOUT_MS);

@@ -1,4 +1,5 @@
 import { onAbort } from '../../core/base/abort.js';
+import { checkKnown } from '../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import {
   AcquireTimeoutError,
@@ -6,15 +7,12 @@ import {
   StoreUnusableError,
   WaitTimeoutError,
 } from '../../core/base/errors.js';
-import { checkKnown } from '../../core/base/option-check.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { checkWanted } from '../../core/lease/model/cluster-config.js';
 import type { LeaseLostError } from '../../core/lease/model/lease.js';
 import { LockLostError } from '../../core/lease/model/lock-lost.js';
-import { DEFAULT_STORE, defaultStore } from '../../core/store/default-store.js';
 import { StoreError } from '../../core/store/lease-store.js';
-import type { StoreAccess } from '../../core/store/store-access.js';
-import { ACCESS } from '../../core/store/stores.js';
+import { ACCESS, DEFAULT_STORE, defaultStore, type StoreAccess } from '../../core/store/stores.js';
 import { type AcquireOptions, ownTaskId } from '../runtime/acquire.js';
 import { checkOptions } from '../runtime/check-options.js';
 import { type HeldNode, holdNode } from '../runtime/hold-node.js';

@@ -1,6 +1,6 @@
+import { WakeUp } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
 import { Listeners } from '../../core/base/listeners.js';
-import { WakeUp } from '../../core/base/wake-up.js';
 
 /** How long the result of a scan counts as fresh, in milliseconds; longer if the pause after it is longer. */
 const FRESH_MS = 2_000;

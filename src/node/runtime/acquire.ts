@@ -17,9 +17,8 @@ import { checkRoot, type DataDirOptions } from '../../core/data-dir/data-dir-opt
 import { DATA_DIR_SETTINGS } from '../../core/data-dir/data-dir-settings.js';
 import { checkWanted } from '../../core/lease/model/cluster-config.js';
 import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
-import { DEFAULT_STORE, defaultStore } from '../../core/store/default-store.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
-import type { StoreAccess } from '../../core/store/store-access.js';
+import { DEFAULT_STORE, defaultStore, type StoreAccess } from '../../core/store/stores.js';
 import { parseAuth, parseConnectString } from '../../zookeeper/client/connect-string.js';
 import type { ZooKeeperTls } from '../../zookeeper/client/connection/tls.js';
 import { type Announcement, checkAnnouncement } from '../../zookeeper/discovery/announcement.js';
@@ -231,7 +230,7 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
   }
 }
 
-function checkMonitor(monitor: NodeMonitor | undefined): void {
+function checkMonitor(monitor: NodeMonitor | undefined) {
   if (monitor === undefined) return;
   if (!(monitor instanceof NodeMonitor)) throw new ConfigError('monitor', monitor, 'a NodeMonitor');
   const { state } = monitor.health();
@@ -273,7 +272,7 @@ const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'onEvent'] satisfies (keyof AcquireZ
  * Checks what the compiler checks in TypeScript: a misspelt `onLost` must not pass for the default, or the
  * default for it.
  */
-function checkAcquireOptions(options: AcquireOptions): void {
+function checkAcquireOptions(options: AcquireOptions) {
   checkWanted(options);
   checkOptions(options, '', OTHER_OPTIONS);
   const { keeper, onLost, provider = 'store', store, zookeeper, dataDir } = options;
@@ -290,7 +289,7 @@ function checkAcquireOptions(options: AcquireOptions): void {
   if (store === undefined && provider === 'store') defaultStore();
 }
 
-function checkZooKeeperOptions(zookeeper: AcquireZooKeeperOptions): void {
+function checkZooKeeperOptions(zookeeper: AcquireZooKeeperOptions) {
   checkOptions(zookeeper, 'zookeeper.', OTHER_ZOOKEEPER_OPTIONS);
   const { connect, auth } = zookeeper;
   checkArguments({ 'zookeeper.connect': connect }, KINDS);
@@ -299,7 +298,7 @@ function checkZooKeeperOptions(zookeeper: AcquireZooKeeperOptions): void {
 }
 
 /** Checks the announcement. Its errors name the options. */
-function checkAnnounced(zookeeper: AcquireZooKeeperOptions, taskId: string): void {
+function checkAnnounced(zookeeper: AcquireZooKeeperOptions, taskId: string) {
   try {
     checkAnnouncement(zookeeper, taskId);
   } catch (error) {

@@ -72,7 +72,7 @@ export interface HeldNode {
   end(how: NodeEnd): Promise<void>;
 }
 
-export interface NodeEnd {
+interface NodeEnd {
   /** Whether no work is left that relies on the node id: only then may another task hold it (rule 8). */
   readonly workEnded: boolean;
   /** Whether to end the lease. One that knows of work that has not ended is left to expire. @default `workEnded` */

@@ -1,5 +1,5 @@
 import { onAbort } from '../../core/base/abort.js';
-import { sleepUntil } from '../../core/base/sleep-until.js';
+import { sleepUntil } from '../../core/base/clock.js';
 import { systemClock } from '../../core/base/system.js';
 import { afterWork } from '../../core/lease/hold/lease-home.js';
 import type { Lease, LeaseLostError } from '../../core/lease/model/lease.js';
@@ -58,7 +58,7 @@ export function manage(
  * Gives listeners of the signal the time that is left before the deadline, or none if another task may hold
  * the id already.
  */
-async function exitInTime(error: LeaseLostError): Promise<void> {
+async function exitInTime(error: LeaseLostError) {
   const now = systemClock.monotonic();
   await sleepUntil(systemClock, now + graceAfterLoss(error, now));
   process.exit(EXIT_LEASE_LOST);

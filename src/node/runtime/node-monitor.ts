@@ -153,7 +153,7 @@ export class NodeMonitor {
   }
 
   /** The first end is final, and a node that is being stopped does not become held again. */
-  #enter(phase: NodePhase, reason: string | undefined): void {
+  #enter(phase: NodePhase, reason: string | undefined) {
     const over = this.#phase === 'lost' || this.#phase === 'released' || this.#phase === 'failed';
     if (over || (this.#phase === 'stopping' && (phase === 'stopping' || phase === 'held'))) return;
     this.#phase = phase;

@@ -75,7 +75,7 @@ export class OpenTelemetryTracer implements LeaseTracer {
     await (provider.getDelegate?.() ?? provider).forceFlush?.();
   }
 
-  #fail(span: Span, error: unknown): void {
+  #fail(span: Span, error: unknown) {
     span.recordException(error instanceof Error ? error : explain(error));
     span.setStatus({ code: this.api.SpanStatusCode.ERROR, message: explain(error) });
   }

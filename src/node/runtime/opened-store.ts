@@ -1,7 +1,6 @@
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
-import type { StoreAccess } from '../../core/store/store-access.js';
-import { ACCESS } from '../../core/store/stores.js';
+import { ACCESS, type StoreAccess } from '../../core/store/stores.js';
 
 /**
  * The longest time of one request to the store, in milliseconds. A held lease with a short duration gives its

@@ -1,5 +1,5 @@
-import { type Backoff, backoffMs } from '../../core/base/backoff.js';
 import type { RandomSource } from '../../core/base/clock.js';
+import { type Backoff, backoffMs } from '../../core/base/retry.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { Holding, type HoldingOptions } from './holding.js';
 import type { OwnedShard } from './owned-shards.js';

@@ -1,8 +1,7 @@
-import { onAbort, withTimeout } from '../../core/base/abort.js';
-import { type Backoff, backoffMs } from '../../core/base/backoff.js';
+import { onAbort, WakeUp, withTimeout } from '../../core/base/abort.js';
 import { NodeLeaseError } from '../../core/base/errors.js';
 import { notify } from '../../core/base/listeners.js';
-import { WakeUp } from '../../core/base/wake-up.js';
+import { type Backoff, backoffMs } from '../../core/base/retry.js';
 import { Overtaken } from '../../core/lease/hold/holder.js';
 import type { LeaseHome } from '../../core/lease/hold/lease-home.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';

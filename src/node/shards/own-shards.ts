@@ -1,7 +1,6 @@
 import { orAborted } from '../../core/base/abort.js';
-import { checkArguments, FUNCTION, maybe, NAME } from '../../core/base/arguments.js';
+import { checkArguments, checkKnown, FUNCTION, maybe, NAME } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { checkKnown } from '../../core/base/option-check.js';
 import { Overtaken } from '../../core/lease/hold/holder.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { readExistingCluster } from '../../core/lease/session/cluster-store.js';

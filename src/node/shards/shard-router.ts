@@ -1,14 +1,11 @@
-import { checked } from '../../core/base/arguments.js';
+import { checked, checkKnown } from '../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { StoreUnusableError } from '../../core/base/errors.js';
-import { checkKnown } from '../../core/base/option-check.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { whileStoreIsBusy } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
-import type { StoreAccess } from '../../core/store/store-access.js';
-import { checkStore } from '../../core/store/store-url.js';
-import { ACCESS } from '../../core/store/stores.js';
+import { ACCESS, checkStore, type StoreAccess } from '../../core/store/stores.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import { decodeMap, SHARDS_KEY, type ShardMap } from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';

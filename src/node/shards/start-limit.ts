@@ -1,5 +1,5 @@
-import { type Backoff, backoffMs } from '../../core/base/backoff.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
+import { type Backoff, backoffMs } from '../../core/base/retry.js';
 
 /** How long a task takes nothing more after its failed starts in a row, in renewal periods. */
 const PAUSES: Backoff = { first: 1, max: 60 };

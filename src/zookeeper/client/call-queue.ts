@@ -1,5 +1,5 @@
+import { until } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
-import { until } from '../../core/base/until.js';
 import { CallLimits, oneCall } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
 import type { SessionKeeper } from './session-keeper.js';

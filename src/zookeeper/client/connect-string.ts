@@ -1,8 +1,14 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import { checkArguments, checked, TEXT, whole } from '../../core/base/arguments.js';
+import {
+  checkArguments,
+  checked,
+  checkPlain,
+  isPort,
+  MAX_PORT,
+  TEXT,
+  whole,
+} from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { checkPlain } from '../../core/base/plain-text.js';
-import { isPort, MAX_PORT } from '../../core/base/ports.js';
 import { splitServers } from '../../core/base/server-list.js';
 import { isReserved, pathProblem } from './znode-path.js';
 

@@ -1,9 +1,7 @@
-import { withTimeout } from '../../core/base/abort.js';
-import { backoffMs, CALLER_WAITS } from '../../core/base/backoff.js';
+import { until, WakeUp, withTimeout } from '../../core/base/abort.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
-import { until } from '../../core/base/until.js';
-import { WakeUp } from '../../core/base/wake-up.js';
+import { backoffMs, CALLER_WAITS } from '../../core/base/retry.js';
 import { concurrentCalls } from './call-limits.js';
 import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';

@@ -1,6 +1,6 @@
 import { timeoutSignal } from '../../core/base/abort.js';
-import { backoffMs } from '../../core/base/backoff.js';
 import { Listeners } from '../../core/base/listeners.js';
+import { backoffMs } from '../../core/base/retry.js';
 import { shareAnswer } from '../../core/base/share-answer.js';
 import type { ConnectString } from './connect-string.js';
 import type { LibrarySessionOptions, OpenSession, Session } from './connection/library-session.js';

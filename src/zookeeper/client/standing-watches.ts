@@ -1,5 +1,5 @@
-import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
 import { notify } from '../../core/base/listeners.js';
+import { backoffMs, IN_BACKGROUND } from '../../core/base/retry.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
 import { isFault, type ReadingWatch, type TimeSources, type Znode } from './zookeeper.js';

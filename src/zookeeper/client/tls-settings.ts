@@ -1,5 +1,4 @@
-import type { SettingRows } from '../../core/settings/setting.js';
-import { filePath, onOff, text } from '../../core/settings/values.js';
+import { filePath, onOff, type SettingRows, text } from '../../core/settings/setting.js';
 
 const OF_TLS = {
   needs: 'zookeeper-tls',

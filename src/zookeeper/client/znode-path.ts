@@ -1,6 +1,5 @@
-import { checkArguments } from '../../core/base/arguments.js';
+import { checkArguments, checkPlain, splitList } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { checkPlain, splitList } from '../../core/base/plain-text.js';
 
 /**
  * Checks that a text can be the name of a znode, one step of a path, and returns it.

@@ -1,6 +1,6 @@
 import { EventEmitter, on } from 'node:events';
 import { existsSync } from 'node:fs';
-import { withTimeout } from '../../core/base/abort.js';
+import { WakeUp, withTimeout } from '../../core/base/abort.js';
 import {
   checkArguments,
   checked,
@@ -12,11 +12,10 @@ import {
   TEXT,
   whole,
 } from '../../core/base/arguments.js';
-import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
+import { backoffMs, IN_BACKGROUND } from '../../core/base/retry.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import { WakeUp } from '../../core/base/wake-up.js';
 import {
   CALL_TIMEOUT_MS,
   closedError,

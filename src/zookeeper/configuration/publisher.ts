@@ -10,9 +10,8 @@ import {
   TEXT,
   whole,
 } from '../../core/base/arguments.js';
-import { LOST_RACE } from '../../core/base/backoff.js';
 import { ConfigError, NodeLeaseError, WaitTimeoutError } from '../../core/base/errors.js';
-import { retrying } from '../../core/base/retry.js';
+import { LOST_RACE, retrying } from '../../core/base/retry.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import {
   type CallOptions,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { hostAddress } from '../../core/base/host/host-address.js';
+import { hostAddress } from '../../core/base/host/facts.js';
 import { instanceUrl, parseUriSpec } from '../services/instance/uri-spec.js';
 import { checkAnnouncement, routingEntries, routingInstance } from './announcement.js';
 

@@ -1,8 +1,7 @@
-import { checkArguments, checked, NAME } from '../../core/base/arguments.js';
+import { checkArguments, checked, checkKnown, NAME } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { isObject } from '../../core/base/fields.js';
-import { hostAddress } from '../../core/base/host/host-address.js';
-import { checkKnown } from '../../core/base/option-check.js';
+import { hostAddress } from '../../core/base/host/facts.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { encodeInstance } from '../services/instance/instance-codec.js';
 import { type InstanceSources, newInstance } from '../services/instance/new-instance.js';

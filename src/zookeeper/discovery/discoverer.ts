@@ -1,6 +1,5 @@
-import { withTimeout } from '../../core/base/abort.js';
+import { until, withTimeout } from '../../core/base/abort.js';
 import { checkArguments, checked, FLAG, maybe, OBJECT } from '../../core/base/arguments.js';
-import { until } from '../../core/base/until.js';
 import type { ConnectString } from '../client/connect-string.js';
 import {
   DISCOVERY_SESSION_TIMEOUT_MS,

@@ -1,6 +1,5 @@
-import { checkArguments, checked } from '../../core/base/arguments.js';
+import { checkArguments, checked, isPort } from '../../core/base/arguments.js';
 import type { RandomSource } from '../../core/base/clock.js';
-import { isPort } from '../../core/base/ports.js';
 import type { ViewContext } from '../client/children-view.js';
 import { closedError, type Znode } from '../client/zookeeper.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';

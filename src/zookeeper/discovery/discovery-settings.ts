@@ -1,8 +1,16 @@
+import { MAX_PORT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { MAX_PORT } from '../../core/base/ports.js';
 import { parseCheckTarget } from '../../core/settings/listen-address.js';
-import type { SettingRows } from '../../core/settings/setting.js';
-import { checked, choice, duration, integer, onOff, parsed, text } from '../../core/settings/values.js';
+import {
+  checked,
+  choice,
+  duration,
+  integer,
+  onOff,
+  parsed,
+  type SettingRows,
+  text,
+} from '../../core/settings/setting.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../client/connect-string.js';
 import { checkZnodeName } from '../client/znode-path.js';
 import { parseUriSpec } from '../services/instance/uri-spec.js';

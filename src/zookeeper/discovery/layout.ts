@@ -1,6 +1,6 @@
 import { BYTES, checkArguments, checked, maybe, oneOf, TEXT, whole } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { parseExactJson } from '../../core/base/exact-json.js';
+import { parseExactJson } from '../../core/base/fields.js';
 import { clusterNodeIdOf, groupOf, indexOf } from '../../core/id/cluster-node-id.js';
 import { checkZnodeName } from '../client/znode-path.js';
 import { DISCOVERY_PATH } from '../services/service-path.js';

@@ -1,6 +1,5 @@
-import { backoffMs, LOST_RACE } from '../../core/base/backoff.js';
 import { ConfigError } from '../../core/base/errors.js';
-import type { Retry } from '../../core/base/retry.js';
+import { backoffMs, LOST_RACE, type Retry } from '../../core/base/retry.js';
 import { isFault, type Znode, type ZooKeeper } from '../client/zookeeper.js';
 import { lock } from './lock.js';
 import {

@@ -1,7 +1,7 @@
 import { orAborted } from '../../core/base/abort.js';
 import { checked, whole } from '../../core/base/arguments.js';
+import { randomUuid } from '../../core/base/clock.js';
 import type { Retry } from '../../core/base/retry.js';
-import { randomUuid } from '../../core/base/uuid.js';
 import { BoundSession } from '../client/bound-session.js';
 import { type CallOptions, ignoring, isFault, type Znode, type ZooKeeper } from '../client/zookeeper.js';
 import { erase } from './own-znode.js';

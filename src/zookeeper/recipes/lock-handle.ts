@@ -1,5 +1,5 @@
 import { withTimeout } from '../../core/base/abort.js';
-import { sleepUntil } from '../../core/base/sleep-until.js';
+import { sleepUntil } from '../../core/base/clock.js';
 import { Holder, Overtaken } from '../../core/lease/hold/holder.js';
 import type { LossReason } from '../../core/lease/model/lease.js';
 import { type LeaseTiming, leaseTiming } from '../../core/lease/model/lease-timing.js';

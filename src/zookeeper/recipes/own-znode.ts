@@ -1,5 +1,5 @@
+import { randomUuid } from '../../core/base/clock.js';
 import { retrying } from '../../core/base/retry.js';
-import { randomUuid } from '../../core/base/uuid.js';
 import type { BoundSession } from '../client/bound-session.js';
 import { whileConnectionIsAway } from '../client/retry.js';
 import { parentOf } from '../client/znode-path.js';

@@ -1,5 +1,4 @@
-import { checked, kind, TEXT } from '../../core/base/arguments.js';
-import { checkKnown } from '../../core/base/option-check.js';
+import { checked, checkKnown, kind, TEXT } from '../../core/base/arguments.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { ZooKeeperTls } from '../client/connection/tls.js';
 import {

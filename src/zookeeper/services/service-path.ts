@@ -1,5 +1,5 @@
+import { checkPlain } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { checkPlain } from '../../core/base/plain-text.js';
 import { checkZnodeName, isReserved, pathProblem } from '../client/znode-path.js';
 
 /** The root of the discovery tree, within the chroot: no services are registered there. */

@@ -1,10 +1,8 @@
-import { onAbort, orAborted, withTimeout } from '../../core/base/abort.js';
+import { onAbort, orAborted, until, withTimeout } from '../../core/base/abort.js';
 import { checked, FUNCTION, type Kinds, kind, MS, maybe, TEXT } from '../../core/base/arguments.js';
-import { type Backoff, backoffMs } from '../../core/base/backoff.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
-import { retrying } from '../../core/base/retry.js';
-import { until } from '../../core/base/until.js';
+import { type Backoff, backoffMs, retrying } from '../../core/base/retry.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { CALL_TIMEOUT_MS, isFault, type TimeSources, ZooKeeperError } from '../client/zookeeper.js';
 import type { AnnouncedNode, DisconnectReason } from './announced-node.js';

@@ -1,9 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
-import { ConfigError } from '../../../core/base/errors.js';
-import { nearest } from '../../../core/base/option-check.js';
-import { checkPlain } from '../../../core/base/plain-text.js';
-import { withoutSecrets } from '../../../core/base/redaction.js';
-import { whyNoDefaultStore } from '../../../core/store/default-store.js';
+import { checkPlain, nearest } from '../../../core/base/arguments.js';
+import { ConfigError, withoutSecrets } from '../../../core/base/errors.js';
+import { whyNoDefaultStore } from '../../../core/store/stores.js';
 import type { WithZooKeeper } from '../../kit/call.js';
 import { type CommandRow, examplesOf, type GroupedOption, optionsOf } from '../../kit/command-row.js';
 import { ExitCode, type Io, UsageError } from '../../kit/io.js';

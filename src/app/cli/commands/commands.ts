@@ -1,5 +1,5 @@
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
-import { integer, upToOneDay } from '../../../core/settings/values.js';
+import { integer, upToOneDay } from '../../../core/settings/setting.js';
 import { DISCOVERY_COMMANDS } from '../../discovery/discovery-rows.js';
 import {
   ACQUIRING,

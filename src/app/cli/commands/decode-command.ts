@@ -1,7 +1,7 @@
 import { ConfigError } from '../../../core/base/errors.js';
 import { formatId, parseId } from '../../../core/id/id-format.js';
 import { cluster16, decodeId, type IdLayout, snowflake } from '../../../core/id/id-layout.js';
-import { parseInteger } from '../../../core/settings/values.js';
+import { parseInteger } from '../../../core/settings/setting.js';
 import { hexPair } from '../../../zookeeper/discovery/layout.js';
 import { answer } from '../../kit/answer.js';
 import type { Call } from '../../kit/call.js';

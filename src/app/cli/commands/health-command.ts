@@ -7,7 +7,7 @@ import {
   parseListenAddress,
   reachableUrl,
 } from '../../../core/settings/listen-address.js';
-import { duration } from '../../../core/settings/values.js';
+import { duration } from '../../../core/settings/setting.js';
 import { answer } from '../../kit/answer.js';
 import type { Call } from '../../kit/call.js';
 import { ExitCode, type Io } from '../../kit/io.js';

@@ -4,7 +4,7 @@ import { formatId, type IdFormat } from '../../../core/id/id-format.js';
 import { IdsExhaustedError } from '../../../core/id/id-time.js';
 import type { UniqueIdGenerator } from '../../../core/id/unique-id-generator.js';
 import type { Lease } from '../../../core/lease/model/lease.js';
-import { parseInteger } from '../../../core/settings/values.js';
+import { parseInteger } from '../../../core/settings/setting.js';
 import type { HeldNode } from '../../../node/runtime/hold-node.js';
 import { installedTracer } from '../../../node/runtime/open-telemetry-tracer.js';
 import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';

@@ -5,7 +5,7 @@ import { evictHolder } from '../../../core/lease/operate/evict.js';
 import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway, whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { parseInteger } from '../../../core/settings/values.js';
+import { parseInteger } from '../../../core/settings/setting.js';
 import { evictAllocated } from '../../../zookeeper/discovery/allocation/evict-allocated.js';
 import { type Asker, answer, complain } from '../../kit/answer.js';
 import { type Call, onAllocated, onStore, onZooKeeper, type ZooKeeperCall } from '../../kit/call.js';

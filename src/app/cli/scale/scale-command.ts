@@ -4,7 +4,7 @@ import { scaleCluster } from '../../../core/lease/operate/scale.js';
 import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../../core/lease/operate/scaling.js';
 import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { parseInteger } from '../../../core/settings/values.js';
+import { parseInteger } from '../../../core/settings/setting.js';
 import { nothingAt, refuseLock } from '../../../core/store/lock-url.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper.js';
 import { complain, say, sayJson } from '../../kit/answer.js';

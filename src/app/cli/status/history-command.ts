@@ -2,7 +2,7 @@ import { ConfigError } from '../../../core/base/errors.js';
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
 import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { parseInteger } from '../../../core/settings/values.js';
+import { parseInteger } from '../../../core/settings/setting.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import type { ListedCluster } from '../../../node/monitor/listed-cluster.js';
 import { tenuresOf } from '../../../node/monitor/tenures.js';

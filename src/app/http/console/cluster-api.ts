@@ -2,7 +2,7 @@ import { withTimeout } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
 import { shareAnswer } from '../../../core/base/share-answer.js';
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
-import { parseInteger } from '../../../core/settings/values.js';
+import { parseInteger } from '../../../core/settings/setting.js';
 import type { ClusterView, CurrentCluster } from '../../../node/monitor/cluster-follower.js';
 import type { WatchedNode } from '../../../node/runtime/node-monitor.js';
 import type { ClusterHello, ConsoleOffers } from '../../../node/wire/cluster-snapshot.js';

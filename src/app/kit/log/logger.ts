@@ -1,6 +1,5 @@
 import { type Logger, pino, stdTimeFunctions } from 'pino';
-import { explain } from '../../../core/base/errors.js';
-import { REDACTED, withoutSecrets } from '../../../core/base/redaction.js';
+import { explain, REDACTED, withoutSecrets } from '../../../core/base/errors.js';
 import type { Settings } from '../../settings/settings.js';
 import type { Io } from '../io.js';
 

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import type { Screen } from '../io.js';
 
-export { formatSetting } from '../../../core/settings/values.js';
+export { formatSetting } from '../../../core/settings/setting.js';
 
 /** How many things a list names; the others are counted. */
 const NAMED = 8;

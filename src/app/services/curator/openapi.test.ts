@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { KEYWORDS, violations } from '../../../../test/support/json-schema.js';
 import type { JsonSchema, OpenApiDocument, OpenApiOperation } from '../../../../test/support/openapi.js';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { MAX_PORT } from '../../../core/base/ports.js';
+import { MAX_PORT } from '../../../core/base/arguments.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper.js';
 import { checkServiceName } from '../../../zookeeper/services/instance/new-instance.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';

@@ -4,7 +4,7 @@ import { ConfigError, explain } from '../errors.js';
 import { fieldOf } from '../fields.js';
 
 /** The sources of a task id. */
-export interface TaskIdSources {
+interface TaskIdSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
   readonly random: RandomSource;

@@ -1,8 +1,8 @@
 import { checkArguments, checked, STORE } from '../../base/arguments.js';
-import { CALLER_WAITS } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import { checkTaskId } from '../../base/host/task-id.js';
+import { CALLER_WAITS } from '../../base/retry.js';
 import { type LeaseStore, StoreError } from '../../store/lease-store.js';
 import { Keeper } from '../hold/keeper.js';
 import { CLUSTER_KEY, checkWanted, type WantedSettings } from '../model/cluster-config.js';

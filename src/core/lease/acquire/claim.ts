@@ -1,7 +1,6 @@
-import { backoffMs, SERVER_AWAY } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
-import type { Retry } from '../../base/retry.js';
+import { backoffMs, type Retry, SERVER_AWAY } from '../../base/retry.js';
 import { StoreError, type WriteResult } from '../../store/lease-store.js';
 import type { Tenure } from '../hold/keeper.js';
 import type { LeaseListener } from '../model/lease.js';

@@ -1,6 +1,6 @@
-import { backoffMs, SERVER_AWAY } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { AcquireTimeoutError, StoreUnusableError } from '../../base/errors.js';
+import { backoffMs, SERVER_AWAY } from '../../base/retry.js';
 import { type ListedObject, StoreError } from '../../store/lease-store.js';
 import { probeStore, THOROUGH } from '../../store/probe/probe.js';
 import type { WantedSettings } from '../model/cluster-config.js';

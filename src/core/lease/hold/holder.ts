@@ -1,8 +1,7 @@
 import { LateSignal } from '../../base/abort.js';
-import type { Clock, RandomSource } from '../../base/clock.js';
+import { type Clock, type RandomSource, sleepUntil } from '../../base/clock.js';
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { retrying } from '../../base/retry.js';
-import { sleepUntil } from '../../base/sleep-until.js';
 import { StoreError } from '../../store/lease-store.js';
 import type { HolderEvent, LossReason, TenureLostError } from '../model/lease.js';
 import type { LeaseTiming } from '../model/lease-timing.js';

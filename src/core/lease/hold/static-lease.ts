@@ -1,6 +1,5 @@
-import { checkArguments, NAME } from '../../base/arguments.js';
+import { checkArguments, checkKnown, NAME } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
-import { checkKnown } from '../../base/option-check.js';
 import type { Lease } from '../model/lease.js';
 import { MAX_NODE_IDS } from '../model/lease-state.js';
 

@@ -1,4 +1,4 @@
-import type { Backoff } from '../../base/backoff.js';
+import type { Backoff } from '../../base/retry.js';
 import { leavesTime, type TenureLostError } from './lease.js';
 
 /** The times of one tenure, all in milliseconds and all derived from the lease's duration. */

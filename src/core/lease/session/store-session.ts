@@ -10,7 +10,6 @@ import {
   whole,
 } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
-import { bounded } from '../../store/bounded.js';
 import type {
   Interval,
   LeaseStore,
@@ -20,6 +19,7 @@ import type {
   StoredObject,
   WriteResult,
 } from '../../store/lease-store.js';
+import { bounded } from '../../store/store-request.js';
 import { StoreTime } from './store-time.js';
 
 /** How one call of a session is made. */

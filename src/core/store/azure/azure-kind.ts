@@ -1,5 +1,4 @@
-import type { StoreKind } from '../store-kind.js';
-import { parsePrefix, splitPath } from '../url-path.js';
+import { parsePrefix, type StoreKind, splitPath } from '../store-kind.js';
 import type { AzureStoreOptions } from './open-azure-store.js';
 
 /** A container of Azure Blob Storage, and the part of it below `prefix`. */

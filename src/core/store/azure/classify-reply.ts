@@ -1,7 +1,6 @@
 import { fieldOf, messageOf, textOf } from '../../base/fields.js';
-import { ABSENCE, connectionFailure, refusal } from '../connection-failure.js';
-import { isClockWrong, parseHttpDate } from '../http-times.js';
-import { failing, type StoreRequest } from '../store-request.js';
+import { isClockWrong, parseHttpDate } from '../store-driver.js';
+import { ABSENCE, connectionFailure, failing, refusal, type StoreRequest } from '../store-request.js';
 
 /**
  * Says what a failed request to Blob Storage means, by the HTTP status, the service's error code and the

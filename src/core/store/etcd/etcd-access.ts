@@ -1,5 +1,5 @@
+import { checkPlain } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
-import { checkPlain } from '../../base/plain-text.js';
 import type { TlsFiles } from '../../base/tls.js';
 
 /** How to get into an etcd cluster. Certificates and keys are for `etcds:` and the contents of PEM files. */

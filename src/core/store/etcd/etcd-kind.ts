@@ -1,9 +1,7 @@
-import { isPort } from '../../base/ports.js';
+import { isPort } from '../../base/arguments.js';
 import { splitServers } from '../../base/server-list.js';
-import type { SettingRows } from '../../settings/setting.js';
-import { checked, filePath } from '../../settings/values.js';
-import type { StoreKind } from '../store-kind.js';
-import { type Fail, parsePrefix } from '../url-path.js';
+import { checked, filePath, type SettingRows } from '../../settings/setting.js';
+import { type Fail, parsePrefix, type StoreKind } from '../store-kind.js';
 import { parseEtcdAuth } from './etcd-access.js';
 import type { EtcdLeaseStoreOptions } from './etcd-lease-store.js';
 

@@ -1,6 +1,5 @@
 import { anySignal } from '../../base/abort.js';
 import { checked, listOf, maybe, NAME, OBJECT, TEXT } from '../../base/arguments.js';
-import type { Heed } from '../changes.js';
 import type {
   LeaseStore,
   Listing,
@@ -10,7 +9,7 @@ import type {
   StoreFact,
   WriteResult,
 } from '../lease-store.js';
-import { type ConditionalWrite, type ContinuedPage, StoreDriver } from '../store-driver.js';
+import { type ConditionalWrite, type ContinuedPage, type Heed, StoreDriver } from '../store-driver.js';
 import { type StoreRequest, senseless } from '../store-request.js';
 import type { EtcdRequest } from './classify-reply.js';
 import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
@@ -200,7 +199,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
     };
   }
 
-  async #watch(signal: AbortSignal, heed: Heed): Promise<void> {
+  async #watch(signal: AbortSignal, heed: Heed) {
     const { revision } = this.#gateway;
     // What changed since the last reply was not in it. Without one, the watch begins when it begins.
     const start = revision === 0n ? {} : { start_revision: String(revision + 1n) };

@@ -6,8 +6,8 @@ import { ConfigError } from '../../base/errors.js';
 import { fieldOf, parsed, textOf } from '../../base/fields.js';
 import { prepareTlsFiles } from '../../base/tls.js';
 import { HttpClient } from '../http-client.js';
-import { storeTime } from '../http-times.js';
 import { type Interval, StoreError } from '../lease-store.js';
+import { storeTime } from '../store-driver.js';
 import { givenUp, senseless, withinRequestTime } from '../store-request.js';
 import {
   classifyReply,
@@ -39,7 +39,7 @@ interface EtcdEvent {
 }
 
 /** A reply of the gateway. */
-export interface EtcdReply {
+interface EtcdReply {
   readonly body: Readonly<Record<string, unknown>>;
   /** The revision of the cluster's data as of this reply; 0 if the reply does not say. */
   readonly revision: bigint;

@@ -28,7 +28,7 @@ export function endOf(prefix: string): string {
 }
 
 /** What a value says. */
-export interface DecodedValue {
+interface DecodedValue {
   readonly body: string;
   readonly metadata: ObjectMetadata;
   /**

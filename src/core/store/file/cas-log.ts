@@ -258,7 +258,7 @@ export class CasLog {
   }
 
   /** Makes generation 0 and every folder above it, and syncs their names, whichever process made them. */
-  async #found(): Promise<void> {
+  async #found() {
     await makeFolder(this.#path('0'));
     // The folder above may belong to another user, and be closed to this process.
     const above = unless(['EACCES'], syncFolder(dirname(this.directory)));
@@ -280,7 +280,7 @@ export class CasLog {
   }
 
   /** Moves the body to the public file, unless that has been done. A folder in its place is moved aside. */
-  async #moveBody(name: string): Promise<void> {
+  async #moveBody(name: string) {
     // A folder in place of a body cannot be moved onto a file, and is no body anyway.
     const move = (from: string, to: string) =>
       unless(

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { checkPlain } from '../../base/plain-text.js';
+import { checkPlain } from '../../base/arguments.js';
 import type { StoreKind } from '../store-kind.js';
 import type { FileLeaseStoreOptions } from './file-lease-store.js';
 

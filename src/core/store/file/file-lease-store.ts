@@ -5,24 +5,23 @@ import { orAborted } from '../../base/abort.js';
 import { checkArguments, checked, NAME } from '../../base/arguments.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
-import { Damage, kindOf, readRegular, unless } from '../../base/files.js';
-import type { Heed } from '../changes.js';
-import type {
-  Interval,
-  LeaseStore,
-  Listing,
-  ObjectMetadata,
-  StoreCallOptions,
-  StoredObject,
-  WriteResult,
+import { codeOf, Damage, kindOf, readRegular, unless } from '../../base/files.js';
+import {
+  type Interval,
+  type LeaseStore,
+  type Listing,
+  type ObjectMetadata,
+  type StoreCallOptions,
+  type StoredObject,
+  StoreError,
+  type StoreFault,
+  type WriteResult,
 } from '../lease-store.js';
-import { StoreError } from '../lease-store.js';
-import { type ConditionalWrite, StoreDriver } from '../store-driver.js';
+import { type ConditionalWrite, type Heed, StoreDriver } from '../store-driver.js';
 import type { StoreRequest } from '../store-request.js';
 import { CasLog, type Head, MAX_BODY } from './cas-log.js';
 import { FolderWatch } from './folder-watch.js';
 import { type BootClock, ObjectAges, openBootClock, type Stamp } from './object-ages.js';
-import { toStoreError } from './store-error.js';
 
 /** Settings of a {@link FileLeaseStore}. */
 export interface FileLeaseStoreOptions {
@@ -240,7 +239,7 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   /** A link to other logs, of another store perhaps, would decide about the leases of this one. */
-  async #checkHistory(): Promise<void> {
+  async #checkHistory() {
     const there = await unless(['ENOENT', 'ENOTDIR'], lstat(join(this.#directory, '.cas')));
     if (there === undefined || there.isDirectory()) return;
     throw new StoreError(`${this.url}: .cas is a ${kindOf(there)}, and has to be a directory`, {
@@ -280,4 +279,32 @@ function damageOf(error: unknown): Damage {
 
 function sha256(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** By the operating system's code; every other code is `rejected`. */
+const FAULTS: Readonly<Record<string, StoreFault>> = {
+  ENOENT: 'missing',
+  EACCES: 'denied',
+  EPERM: 'denied',
+  EROFS: 'denied',
+  EAGAIN: 'unavailable',
+  EBUSY: 'unavailable',
+  EIO: 'unavailable',
+  EINTR: 'unavailable',
+  EMFILE: 'unavailable',
+  ENFILE: 'unavailable',
+  ENOMEM: 'unavailable',
+  ESTALE: 'unavailable',
+  ETIMEDOUT: 'unavailable',
+};
+
+/**
+ * A failed file operation as the store contract has it. Other errors (a reason to abort, a
+ * {@link StoreError}) come back as they are.
+ */
+function toStoreError(error: unknown, url: string, outcome: 'unknown' | 'not-applied'): unknown {
+  const code = codeOf(error);
+  if (code === undefined) return error;
+  const { message } = error as Error;
+  return new StoreError(`${url}: ${message}`, { fault: FAULTS[code] ?? 'rejected', outcome, cause: error });
 }

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../../base/clock.js';
 import { unless } from '../../base/files.js';
-import { Changes, type Heed } from '../changes.js';
+import { Changes, type Heed } from '../store-driver.js';
 
 /**
  * Reports which files in a folder have changed. Keeps one watcher of the operating system, from the first
@@ -66,7 +66,7 @@ export class FolderWatch {
     }
   }
 
-  #notice(name: string | Buffer | null): void {
+  #notice(name: string | Buffer | null) {
     if (typeof name !== 'string') {
       this.#changes.announce();
     } else if (name === basename(this.folder)) {
@@ -82,7 +82,7 @@ export class FolderWatch {
    * Reports what has changed, each with its size as of now: a file that changes again meanwhile is reported
    * again.
    */
-  async #measure(): Promise<void> {
+  async #measure() {
     this.#measuring = true;
     for (const name of this.#changed) {
       this.#changed.delete(name);
@@ -93,7 +93,7 @@ export class FolderWatch {
     this.#measuring = false;
   }
 
-  #drop(): void {
+  #drop() {
     this.#watcher?.close();
     this.#watcher = undefined;
     this.#changes.announce();

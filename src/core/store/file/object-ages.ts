@@ -15,7 +15,7 @@ export interface BootClock {
 }
 
 /** Where {@link openBootClock} gets its facts from; the machine itself by default. */
-export interface BootClockSources {
+interface BootClockSources {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** Seconds since the kernel started. */

@@ -1,9 +1,8 @@
 import { fieldOf, messageOf, parsed, textOf } from '../../base/fields.js';
-import { networkErrors, refusal } from '../connection-failure.js';
 import type { HttpReply } from '../http-client.js';
-import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
-import { failing, type StoreRequest } from '../store-request.js';
+import { isClockWrong } from '../store-driver.js';
+import { failing, networkErrors, refusal, type StoreRequest } from '../store-request.js';
 
 /**
  * Says what a reply of Cloud Storage means that is no success, by the HTTP status and the reason in its JSON;

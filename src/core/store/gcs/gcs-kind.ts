@@ -1,5 +1,4 @@
-import type { StoreKind } from '../store-kind.js';
-import { isAddress, parsePrefix, splitPath } from '../url-path.js';
+import { isAddress, parsePrefix, type StoreKind, splitPath } from '../store-kind.js';
 import type { GcsStoreOptions } from './open-gcs-store.js';
 
 /** A bucket of Google Cloud Storage, and the part of it below `prefix`. */

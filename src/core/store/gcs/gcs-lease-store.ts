@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
 import { checked, FUNCTION, having, NAME, TEXT } from '../../base/arguments.js';
 import { fieldOf, parsed, textOf } from '../../base/fields.js';
-import { connectionFailure } from '../connection-failure.js';
 import type { HttpClient, HttpReply, HttpRequest } from '../http-client.js';
-import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
   Listing,
@@ -13,13 +11,22 @@ import type {
   WriteResult,
 } from '../lease-store.js';
 import {
+  ageFromHeaders,
   type ConditionalWrite,
   type ContinuedPage,
   type ObjectStoreOptions,
   StoreDriver,
+  storeTime,
 } from '../store-driver.js';
-import { boundedRequest, failing, required, type StoreRequest, senseless } from '../store-request.js';
-import { below } from '../url-path.js';
+import { below } from '../store-kind.js';
+import {
+  boundedRequest,
+  connectionFailure,
+  failing,
+  required,
+  type StoreRequest,
+  senseless,
+} from '../store-request.js';
 import { classifyNoToken, classifyReply } from './classify-reply.js';
 
 /** Settings of a {@link GcsLeaseStore}. */

@@ -135,7 +135,7 @@ export function otherEtag(etag: string): string {
 }
 
 /** How many races there are, and among how many writers each. */
-export interface Races {
+interface Races {
   readonly writers: number;
   /** Each has one race of creates and one of replaces. */
   readonly rounds: number;

@@ -3,16 +3,16 @@ import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { fieldOf } from '../../base/fields.js';
 import { type Retry, retrying } from '../../base/retry.js';
-import { bounded } from '../bounded.js';
-import type {
-  Interval,
-  LeaseStore,
-  Listing,
-  StoreCallOptions,
-  StoredObject,
-  WriteResult,
+import {
+  type Interval,
+  type LeaseStore,
+  type Listing,
+  type StoreCallOptions,
+  type StoredObject,
+  StoreError,
+  type WriteResult,
 } from '../lease-store.js';
-import { StoreError } from '../lease-store.js';
+import { bounded } from '../store-request.js';
 
 /** The store refused a conditional write for its condition, or does not take such a request at all. */
 type Refusal = { readonly status: 'conflict' } | { readonly status: 'rejected'; readonly error: StoreError };
@@ -257,7 +257,7 @@ export class ProbeSession {
     }
   }
 
-  #learnTime(reply: unknown, nowBefore: number): void {
+  #learnTime(reply: unknown, nowBefore: number) {
     const time = fieldOf(reply, 'storeTime') as Interval | undefined;
     if (time === undefined) return;
     const heard = { min: time.min - this.clock.now(), max: time.max - nowBefore };

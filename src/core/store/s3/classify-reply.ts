@@ -1,11 +1,18 @@
 import { fieldOf, messageOf, textOf } from '../../base/fields.js';
-import { ABSENCE, connectionFailure, isTimeout, networkErrors, refusal } from '../connection-failure.js';
-import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
-import { type Failing, failing, type StoreRequest } from '../store-request.js';
+import { isClockWrong } from '../store-driver.js';
+import {
+  ABSENCE,
+  connectionFailure,
+  type Failing,
+  failing,
+  isTimeout,
+  networkErrors,
+  refusal,
+  type StoreRequest,
+} from '../store-request.js';
 import { CREDENTIAL_SOURCES, credentialSource, isWithoutCredentials } from './credentials.js';
 import { bucketInEndpoint, unusedProxy } from './endpoint.js';
-import type { ObservedReply } from './reply.js';
 
 /**
  * Says what a failed S3 request means, by the HTTP status, S3's error code and the operating system's error
@@ -163,4 +170,74 @@ function failingBy(request: StoreRequest): (error: unknown) => Failing {
     const speaks = (textOf(error, 'Code') ?? textOf(error, 'code')) || isWithoutCredentials(error);
     return failing(request, speaks ? error : undefined);
   };
+}
+
+/**
+ * Where {@link ReplyObserver.middleware} goes: the lowest place of this step is next to the HTTP client,
+ * inside the parsing of the reply. The observer of a command that is sent again takes the place of the first
+ * one.
+ */
+export const OBSERVER_PLACE = {
+  step: 'deserialize',
+  priority: 'low',
+  name: 'observeReply',
+  override: true,
+} as const;
+
+/** What was seen of one request on the wire, below everything that the SDK makes of it. */
+export type ObservedReply = Readonly<
+  Pick<ReplyObserver, 'sent' | 'status' | 'headers' | 'signedAt' | 'signedBy'>
+>;
+
+/**
+ * Watches one request. The age of an object needs the `Date` header, which the SDK's output leaves out; and
+ * whether a failed write may have been applied is known only here.
+ */
+export class ReplyObserver {
+  /** False while nothing can have left this process: the request had not been handed to the HTTP client. */
+  sent = false;
+  /** The HTTP status; undefined until the head of a reply has arrived. */
+  status: number | undefined;
+  /** Lower-case names. */
+  headers: Readonly<Record<string, string | undefined>> = {};
+  /**
+   * The time that the request was signed with, as it was sent: `20261121T120000Z`; undefined when it was not
+   * signed by SigV4.
+   */
+  signedAt: string | undefined;
+  /**
+   * The id of the access key that the request was signed with, as it was sent; undefined when it was not
+   * signed.
+   */
+  signedBy: string | undefined;
+
+  /**
+   * @param signal a request that has not been sent when this aborts is never sent, so `sent` stays true to
+   * its word
+   */
+  constructor(private readonly signal: AbortSignal) {}
+
+  /** For the middleware stack of the one command that is watched, at {@link OBSERVER_PLACE}. */
+  readonly middleware =
+    <Input extends { request: unknown }, Result extends { response: unknown }>(
+      next: (input: Input) => Promise<Result>,
+    ) =>
+    async (input: Input): Promise<Result> => {
+      this.signal.throwIfAborted();
+      const request = input.request as { readonly headers: Readonly<Record<string, string | undefined>> };
+      this.signedAt = request.headers['x-amz-date'];
+      this.signedBy = /Credential=([^/]+)\//.exec(request.headers.authorization ?? '')?.[1];
+      this.sent = true;
+      const result = await next(input);
+      const { statusCode, headers } = result.response as {
+        statusCode: number;
+        headers: Record<string, string>;
+      };
+      this.headers = { ...headers };
+      this.status = statusCode;
+      // The SDK throws the whole reply away over a date that it cannot parse; the age is computed from the
+      // header instead.
+      delete headers['last-modified'];
+      return result;
+    };
 }

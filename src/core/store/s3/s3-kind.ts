@@ -1,5 +1,4 @@
-import type { StoreKind } from '../store-kind.js';
-import { isAddress, parsePrefix, splitPath } from '../url-path.js';
+import { isAddress, parsePrefix, type StoreKind, splitPath } from '../store-kind.js';
 import type { S3StoreOptions } from './open-s3-store.js';
 
 /** A bucket of an S3 service, and the part of it below `prefix`. */

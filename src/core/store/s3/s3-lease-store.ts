@@ -1,7 +1,6 @@
 import { orAborted } from '../../base/abort.js';
 import { checked, having, NAME, TEXT } from '../../base/arguments.js';
 import { textOf } from '../../base/fields.js';
-import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
   Listing,
@@ -12,23 +11,27 @@ import type {
   WriteResult,
 } from '../lease-store.js';
 import {
+  ageFromHeaders,
   type ConditionalWrite,
   type ContinuedPage,
   type ObjectStoreOptions,
   StoreDriver,
+  storeTime,
 } from '../store-driver.js';
+import { below } from '../store-kind.js';
 import { givenUp, required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
-import { below } from '../url-path.js';
 import {
   classifyReply,
   DIRECTORY_BUCKET,
   isUndecided,
+  OBSERVER_PLACE,
+  type ObservedReply,
+  ReplyObserver,
   refusesCredentials,
   teachesTime,
 } from './classify-reply.js';
 import { digestOf } from './digest.js';
 import { bucketInEndpoint, unusedProxy } from './endpoint.js';
-import { OBSERVER_PLACE, type ObservedReply, ReplyObserver } from './reply.js';
 import {
   DeleteObjectCommand,
   GetObjectCommand,

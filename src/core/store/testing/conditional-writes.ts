@@ -93,7 +93,7 @@ async function onlyOneWins(
   store: LeaseStore,
   other: LeaseStore,
   write: (handle: LeaseStore, body: string) => Promise<WriteResult>,
-): Promise<void> {
+) {
   const outcomes = await Promise.all(
     WRITERS.map((writer) => outcomeOf(write(writer % 2 === 0 ? store : other, `writer ${writer}`))),
   );

@@ -2,9 +2,7 @@ import { checked, FUNCTION } from '../../base/arguments.js';
 import type { LeaseStore } from '../lease-store.js';
 import { CONDITIONAL_WRITES } from './conditional-writes.js';
 import type { Checks } from './handles.js';
-import { READING } from './reading.js';
-import { TIMES } from './times.js';
-import { WATCHING_AND_ENDING } from './watching-and-ending.js';
+import { READING, TIMES, WATCHING_AND_ENDING } from './reading-and-watching.js';
 
 /** What the checks have to know of a store. */
 export interface LeaseStoreContractOptions {
@@ -66,7 +64,7 @@ export function leaseStoreContract(options: LeaseStoreContractOptions): readonly
 async function onNewStore(
   { open, reopen, ageResolutionMs }: LeaseStoreContractOptions,
   check: Checks[string],
-): Promise<void> {
+) {
   const store = await open();
   const handles = [store];
   try {

@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { sleepUntil } from '../../../core/base/sleep-until.js';
+import { sleepUntil } from '../../../core/base/clock.js';
 import { systemClock, systemRandom } from '../../../core/base/system.js';
 import { acquireLease } from '../../../core/lease/acquire/acquire-lease.js';
 import {
@@ -42,7 +42,7 @@ let lease: Lease | undefined;
 let makesIds = false;
 let adopted: () => void = () => undefined;
 
-async function run(): Promise<void> {
+async function run() {
   const system = { clock: systemClock, random: systemRandom };
   try {
     store = await openedStore(settings, system);
@@ -62,7 +62,7 @@ async function run(): Promise<void> {
   }
 }
 
-function receive(message: ToWorker): void {
+function receive(message: ToWorker) {
   switch (message.type) {
     case 'abort':
       stopWaiting.abort(new Error('aborted by the caller'));
@@ -93,7 +93,7 @@ function receive(message: ToWorker): void {
   }
 }
 
-async function prepare(): Promise<void> {
+async function prepare() {
   const time = lease?.tenureTime;
   if (time === undefined) return;
   try {
@@ -121,13 +121,13 @@ function onWidth(idWidth: number): Promise<void> | undefined {
   });
 }
 
-function onEvent(event: LeaseEvent): void {
+function onEvent(event: LeaseEvent) {
   if (event.type === 'renewed') publish();
   if (event.type === 'lost') void onLost(event.error);
   else post({ type: 'event', event: cloneable(event) });
 }
 
-async function onLost(error: LeaseLostError): Promise<void> {
+async function onLost(error: LeaseLostError) {
   shared.end();
   post({ type: 'lost', error: toWire(error) });
   if (!settings.killOnLoss) return;
@@ -144,17 +144,17 @@ async function onLost(error: LeaseLostError): Promise<void> {
   process.kill(process.pid, 'SIGKILL');
 }
 
-function publish(): void {
+function publish() {
   // A tenure that has ended stays so, whatever the reply to a late renewal is.
   if (lease?.tenureTime === undefined || lease.tenureTime.signal.aborted) return;
   shared.publish(lease.deadline, lease.tenureTime, systemClock.monotonic());
 }
 
-function post(message: FromWorker): void {
+function post(message: FromWorker) {
   port.postMessage(message);
 }
 
-async function finish(last: FromWorker): Promise<void> {
+async function finish(last: FromWorker) {
   await store?.close();
   post(last);
   port.close();

@@ -117,7 +117,7 @@ export function fromWire({ kind, message, fields, cause }: WireError): Error {
 }
 
 /** An event that is sent unchanged; `lost` has its own message. */
-export type WireEvent = Exclude<LeaseEvent, { type: 'lost' }>;
+type WireEvent = Exclude<LeaseEvent, { type: 'lost' }>;
 
 /** The event, with only the text of an error in it. */
 export function cloneable(event: WireEvent): WireEvent {

@@ -85,12 +85,12 @@ export class SharedTenure {
     return Number(Atomics.load(this.#cells, cell));
   }
 
-  #store(cell: number, value: number): void {
+  #store(cell: number, value: number) {
     Atomics.store(this.#cells, cell, BigInt(Math.floor(value)));
   }
 }
 
-export interface WorkerTenureTimeOptions {
+interface WorkerTenureTimeOptions {
   readonly clock: Clock;
   readonly shared: SharedTenure;
   /** The width in the acquiring write, which other tasks can read. */

@@ -25,7 +25,7 @@ import { type FromWorker, fromWire, type ToWorker, type WorkerSettings } from '.
 import { SharedTenure, WorkerTenureTime } from './shared-tenure.js';
 
 /** Options of {@link acquireInWorker}. */
-export interface WorkerLeaseOptions {
+interface WorkerLeaseOptions {
   readonly settings: Omit<WorkerSettings, 'tenure'>;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -165,7 +165,7 @@ class WorkerLease implements Lease {
     );
   }
 
-  #lose(error: LeaseLostError): void {
+  #lose(error: LeaseLostError) {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
     // There is nothing left to renew: the thread must not keep the process alive.
@@ -177,7 +177,7 @@ class WorkerLease implements Lease {
     tracer.past('nodelease.renew', facts, 0, error);
   }
 
-  #report(event: LeaseEvent): void {
+  #report(event: LeaseEvent) {
     const { emit, tracer, facts } = this.parts;
     if (event.type === 'retiring')
       this.#retiring.abort(new LeaseRetiringError(this.id, this.version, event.size));
@@ -191,7 +191,7 @@ class WorkerLease implements Lease {
    * moment that the tenure continues
    * @throws {LeaseReleasedError}
    */
-  #check(): void {
+  #check() {
     if (this.#lost.signal.aborted) throw this.#lost.signal.reason;
     if (this.#state === 'released') throw new LeaseReleasedError(this.id, this.version);
     const now = this.parts.clock.monotonic();
@@ -204,7 +204,7 @@ class WorkerLease implements Lease {
     throw new LeaseLostError(this.id, this.version, 'paused', now, detail);
   }
 
-  #send(message: ToWorker): void {
+  #send(message: ToWorker) {
     this.parts.thread.postMessage(message);
   }
 }

@@ -1,4 +1,4 @@
-import { backoffMs, CALLER_WAITS } from '../../../core/base/backoff.js';
+import { backoffMs, CALLER_WAITS } from '../../../core/base/retry.js';
 import type { ServerAddress } from '../connect-string.js';
 import type { TimeSources } from '../zookeeper.js';
 import type { NameResolver } from './name-resolver.js';

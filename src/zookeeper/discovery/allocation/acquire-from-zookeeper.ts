@@ -1,15 +1,21 @@
+import { WakeUp } from '../../../core/base/abort.js';
 import { AcquireTimeoutError } from '../../../core/base/errors.js';
 import { checkTaskId } from '../../../core/base/host/task-id.js';
 import type { Retry } from '../../../core/base/retry.js';
-import { WakeUp } from '../../../core/base/wake-up.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../../core/id/cluster-node-id.js';
 import { detached, type Lease, type LeaseListener } from '../../../core/lease/model/lease.js';
 import { harmless, type LeaseTracer } from '../../../core/lease/model/lease-tracer.js';
 import { whileStoreIsAway } from '../../../core/lease/session/store-retry.js';
 import { BoundSession } from '../../client/bound-session.js';
 import { SessionDeadline } from '../../client/session-deadline.js';
-import type { MultiOperation, Watch, Znode, ZooKeeperContext } from '../../client/zookeeper.js';
-import { isFault, ZooKeeperError } from '../../client/zookeeper.js';
+import {
+  isFault,
+  type MultiOperation,
+  type Watch,
+  type Znode,
+  type ZooKeeperContext,
+  ZooKeeperError,
+} from '../../client/zookeeper.js';
 import { entryPath, groupPath, NODES_PATH } from '../layout.js';
 import { findFreeIds, GROUP_SIZE, keepGroups, MAX_GROUPS } from './id-groups.js';
 import { type Claimer, claimData, type IdTenure, isOurs, versionOf } from './id-znodes.js';

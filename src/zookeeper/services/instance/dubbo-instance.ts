@@ -1,4 +1,4 @@
-import { isPort } from '../../../core/base/ports.js';
+import { isPort } from '../../../core/base/arguments.js';
 import type { ServiceInstance } from './service-instance.js';
 
 /** The class of the payload of Dubbo's instances. */

@@ -1,8 +1,6 @@
-import { BYTES, checkArguments, checked, TEXT } from '../../../core/base/arguments.js';
+import { BYTES, checkArguments, checked, isPort, TEXT } from '../../../core/base/arguments.js';
 import { ConfigError, explain } from '../../../core/base/errors.js';
-import { parseExactJson } from '../../../core/base/exact-json.js';
-import { isObject } from '../../../core/base/fields.js';
-import { isPort } from '../../../core/base/ports.js';
+import { isObject, parseExactJson } from '../../../core/base/fields.js';
 import { Kind, shortened } from '../shortened.js';
 import { isDubboFolder } from './dubbo-instance.js';
 import { checkInstance, SERVICE_TYPES } from './new-instance.js';

@@ -1,9 +1,7 @@
 import { isIP } from 'node:net';
-import { checkArguments, having, whole } from '../../../core/base/arguments.js';
-import type { Clock, RandomSource } from '../../../core/base/clock.js';
+import { checkArguments, having, isPort, MAX_PORT, whole } from '../../../core/base/arguments.js';
+import { type Clock, type RandomSource, randomUuid } from '../../../core/base/clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
-import { isPort, MAX_PORT } from '../../../core/base/ports.js';
-import { randomUuid } from '../../../core/base/uuid.js';
 import { checkZnodeName } from '../../client/znode-path.js';
 import { wrongValue } from '../shortened.js';
 import type { ServiceInstance, ServiceType, UriPart, UriSpec } from './service-instance.js';

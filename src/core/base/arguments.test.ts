@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkPlain, splitList } from './plain-text.js';
+import { checkPlain, splitList } from './arguments.js';
 
 describe('a text from outside', () => {
   it.each([

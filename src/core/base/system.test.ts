@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
-import { suspendProof } from './suspend-proof.js';
+import { suspendProof } from './system.js';
 
 /**
  * The true time since the machine's start, what of it was spent suspended, and how far the wall clock was

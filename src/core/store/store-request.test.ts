@@ -1,10 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { type Bounds, bounded } from './bounded.js';
 import { StoreError } from './lease-store.js';
 import { MemoryLeaseStore } from './memory/memory-lease-store.js';
 import { probeStore } from './probe/probe.js';
+import { type Bounds, bounded } from './store-request.js';
 
 it('takes a driver that throws instead of rejecting for one that failed, and leaves no timer and no listener', async () => {
   const clock = new VirtualClock();
