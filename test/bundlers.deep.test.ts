@@ -36,7 +36,7 @@ it('is bundled by each command of the guide, and works on a file, a bucket and Z
   );
   for (const bundler of ['esbuild', 'rolldown'])
     await symlink(resolve(`node_modules/.bin/${bundler}`), join(folder, `node_modules/.bin/${bundler}`));
-  const guide = await readFile(resolve('docs/guide/bundlers.md'), 'utf8');
+  const guide = await readFile(resolve('docs/guides/bundlers.md'), 'utf8');
   for (const [, command = ''] of guide.matchAll(/^\$ (.*)$/gm))
     await run('sh', ['-c', command], { cwd: folder });
   const s3 = inject('s3');

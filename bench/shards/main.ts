@@ -17,7 +17,7 @@ const { shards, write, ...fleet } = new Command('npm run bench:shards --')
   .option('--shards <list>', 'numbers of shards', '64,256,1024,4096')
   .option('--crashes <n>', 'nodes that crash, one after the other', Number, 3)
   .option('--seed <s>', 'decides how long each request takes, and what nodes draw', Number, 1)
-  .option('--write', 'puts the tables into docs/reference/costs.md, and the chart into docs/images')
+  .option('--write', 'puts the tables into docs/operate/costs.md, and the chart into docs/images')
   .parse()
   .opts<{ nodes: number; shards: string; crashes: number; seed: number; write?: boolean }>();
 
@@ -35,6 +35,6 @@ for (const promised of shardPromises(rows)) {
   );
 }
 if (write) {
-  writeTables('docs/reference/costs.md', tables);
+  writeTables('docs/operate/costs.md', tables);
   writeFileSync(join(packageRoot, 'docs/images/shards.svg'), shardChart(rows));
 }

@@ -9,7 +9,7 @@ const COUNTS = [64, 1_000, 4_096];
 
 /** The vectors of the guide, for programs in other languages. */
 function vectors(): [key: string | bigint, shards: number[]][] {
-  const page = readFileSync(join(packageRoot, 'docs/guide/shards.md'), 'utf8');
+  const page = readFileSync(join(packageRoot, 'docs/guides/shards.md'), 'utf8');
   const rows = page.matchAll(
     /^\| (?:`([^`]*)`|the id (\d+)|(`` \(empty\))) \| (\d+) \| (\d+) \| (\d+) \|$/gm,
   );
