@@ -88,7 +88,7 @@ export const LEASE_SETTINGS = {
       min: 1,
       minWhy: 'leave it out to look at each renewal',
       max: 3_600_000,
-      maxWhy: 'so long a holder would not know that its node id is to go',
+      maxWhy: 'for that long a holder would not learn that its node id is being retired',
     }),
     default: 'at each renewal',
     option: 'settingsIntervalMs',

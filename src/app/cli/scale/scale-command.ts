@@ -150,7 +150,7 @@ function staticCheck(session: StoreSession, settings: ZooKeeperSettings, io: Io)
       );
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || signal.aborted) throw error;
-      const what = `whether a node id from ${ids[0]} on is in use as a fixed one is unknown, and nothing was changed`;
+      const what = `no check was possible for fixed node ids of ${ids[0]} and above, and nothing was changed`;
       throw new StoreUnusableError(what, { cause: error });
     } finally {
       await zookeeper.close();
@@ -193,7 +193,7 @@ function line(event: ScaleEvent): string {
     }
     case 'forced': {
       const { id, taskId, version } = event.holder;
-      return `node id ${id} is taken away from task ${taskId}, which has not given it back in time: its version is no more ${version}, and the task stops at its next renewal`;
+      return `node id ${id} is taken away from task ${taskId}, which has not given it back in time: it loses version ${version}, and the task stops at its next renewal`;
     }
     case 'damaged':
       return `node id ${event.id}: its lease object ${event.problem}: left as it is (nodelease init --repair restores it)`;
