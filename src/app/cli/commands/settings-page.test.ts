@@ -28,7 +28,7 @@ JSON, a value has no control characters, and neither blanks nor quotes at its en
 This page is made from the table in the code: \`npx vitest run --project unit settings-page -u\` writes it.
 `;
 
-const WITH_ZOOKEEPER = `These need \`--zookeeper\`. \`--service\`, \`--check\`, \`--config\` and \`--zookeeper-tls\` have settings that need them, too.`;
+const WITH_ZOOKEEPER = 'These need `--zookeeper`. Some also need another setting, which their row names.';
 
 const code = (text: string) => `\`${text}\``;
 const cell = (text: string) => text.replaceAll('|', '\\|');
