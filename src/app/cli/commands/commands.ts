@@ -134,7 +134,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
       ],
       [
         '--drain-timeout <time>',
-        'how long holders of retired node ids may take to release them, before they are taken by force, 0s to 24h (default: 10m, plus --settings-interval)',
+        'how long holders of retired node ids may take to release them, before they are taken by force, 0s to 24h (default: 10m; add the --settings-interval of the tasks)',
       ],
       JSON_LINE,
     ],
