@@ -214,7 +214,7 @@ function reportScaled(outcome: ScaleOutcome, { size, json }: ScaleTarget, url: s
       return ExitCode.acquireTimeout;
     }
     case 'superseded': {
-      const why = `somebody else has changed their number meanwhile, and that stands; nodelease scale ${size} changes it once more`;
+      const why = `another command has changed the number of node ids meanwhile, and its number applies; nodelease scale ${size} changes it again`;
       complain(io, `the cluster at ${url} has ${outcome.size} node ids: ${why}`);
       return ExitCode.acquireTimeout;
     }
