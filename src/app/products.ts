@@ -1,12 +1,10 @@
-import type { MessagePort } from 'node:worker_threads';
-import type { Clock } from '../core/base/clock.js';
-import type { WatchedNode } from '../node/runtime/node-monitor.js';
 import type { ZooKeeper } from '../zookeeper/client/zookeeper.js';
 import { CONFIG_COMMANDS } from './configuration/config-rows.js';
 import { DATA_DIR_COMMANDS } from './data-dir/data-dir-rows.js';
 import { DNS_COMMANDS } from './dns/dns-rows.js';
+import type { OpenDnsOptions } from './dns/open-dns.js';
 import type { NodeAppPart } from './http/node-app.js';
-import type { ClusterPart, PartReport } from './kit/cluster-part.js';
+import type { ZooKeeperCall } from './kit/call.js';
 import type { Io } from './kit/terminal/io.js';
 import { RECIPE_COMMANDS } from './recipes/recipe-rows.js';
 import type { Settings } from './settings/settings.js';
@@ -15,8 +13,8 @@ import { DATA_COMMANDS } from './shared-data/data-rows.js';
 
 /** What a node id is held with, and what its command finds of that in its environment. */
 export { ownHoldOptions, ownVariables } from './data-dir/held-data-dir.js';
-/** What answers in addition to HTTP, where the settings say so. */
-export { listenerFor } from './dns/dns-listener.js';
+/** Work on the lease that is done by programs that ask over HTTP. */
+export { listening, NOT_INHERITED, programRoutes, programWork } from './shards/programs.js';
 
 /** The commands of the products, in the order of the help. */
 export const PRODUCT_COMMANDS = [
@@ -70,33 +68,19 @@ export async function consoleParts(options: ConsoleOptions): Promise<readonly No
   ];
 }
 
-const CLUSTER_PARTS = [() => import('./shards/shards-part.js')];
+/** Reads and mends what the cluster has in its store next to the leases. */
+export const clusterPart = () => import('./shards/shards-part.js');
 
-/** Asks for what the cluster has in its store next to the leases. */
-export async function ofParts(
-  ask: (part: ClusterPart) => Promise<readonly PartReport[]>,
-): Promise<readonly PartReport[]> {
-  const parts = await Promise.all(CLUSTER_PARTS.map((load) => load()));
-  return (await Promise.all(parts.map(ask))).flat();
+/** DNS next to HTTP, where `--dns` asks for it. @throws {ConfigError} as `openDns` does */
+export async function listenerFor(options: Omit<OpenDnsOptions, 'listen' | 'label'>) {
+  const { dns: listen } = options.settings;
+  if (listen === undefined) return undefined;
+  const { openDns } = await import('./dns/open-dns.js');
+  return openDns({ ...options, listen, label: '--dns' });
 }
 
-/** Work on the lease that is done by programs that ask over HTTP; undefined where the settings have none. */
-export async function programWork({ shards }: Settings, clock: Clock) {
-  if (shards === undefined) return undefined;
-  const { ShardPublisher } = await import('./shards/shard-mirror.js');
-  return new ShardPublisher(clock, shards);
+/** `nodelease discovery ls --locks PATH[,PATH]`. */
+export async function listLocks(call: ZooKeeperCall, paths: string): Promise<number> {
+  const { showLocks } = await import('./recipes/list-locks.js');
+  return showLocks(call, paths);
 }
-
-/** What answers those programs, in another thread than the work. */
-export async function programRoutes(work: MessagePort, monitor: WatchedNode): Promise<NodeAppPart> {
-  const { ShardMirror } = await import('./shards/shard-mirror.js');
-  const { shardsRoutes } = await import('./shards/shards-api.js');
-  return shardsRoutes({ shards: new ShardMirror(work), monitor });
-}
-
-/** The settings of a command that starts such a program: it listens, at least for this host. */
-export const listening = (settings: Settings): Settings =>
-  settings.shards && !settings.http ? { ...settings, http: { host: '127.0.0.1', port: 0 } } : settings;
-
-/** What a program must not inherit from a process that answers it. */
-export const NOT_INHERITED = { NODELEASE_HTTP: undefined, NODELEASE_SHARDS: undefined };

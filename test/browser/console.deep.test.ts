@@ -182,7 +182,8 @@ describe('the console shows', () => {
     const fleet = fleetOf(12);
     for (const { id, taskId } of fleet.nodes)
       fleet.event('overdue', id, `${taskId} did not renew node id ${id}`);
-    fleet.events = fleet.events.map((event) => ({ ...event, at: Date.now() }));
+    const at = Date.now();
+    fleet.events = fleet.events.map((event) => ({ ...event, at }));
     fleet.event('taken-over', 0, 'successor took over node id 0');
     const page = await openConsole(fleet);
     const mass = page.locator('.event-list > .event', { hasText: /node ids?: overdue/ });

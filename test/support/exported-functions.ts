@@ -1205,7 +1205,6 @@ export const ROWS: Readonly<Record<string, Row>> = {
   probeStore: async(store, object({ clock, random })),
   leaseStoreContract: sync(object()),
   openS3Store: async(object()),
-  openEtcdStore: sync(object()),
   openAzureStore: async(object()),
   openGcsStore: async(object()),
   S3LeaseStore: sync(object()),

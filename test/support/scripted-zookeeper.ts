@@ -25,7 +25,7 @@ export type Fault = (operation: string, path: string, apply: () => void) => Prom
 
 /** What a call fails with. */
 export const fails = (fault: ZooKeeperFault, outcome: 'unknown' | 'not-applied') =>
-  new ZooKeeperError(fault, { fault, outcome });
+  new ZooKeeperError(fault, fault, outcome);
 
 /** Where a cluster node id is claimed. */
 export const pathOf = (clusterNodeId: number) =>

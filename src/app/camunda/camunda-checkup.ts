@@ -1,6 +1,8 @@
 import { CAMUNDA_MARKER } from '../../core/lease/camunda/camunda-format.js';
+import { CLUSTER_KEY } from '../../core/lease/model/cluster-config.js';
+import { findForeign } from '../../core/lease/model/foreign-cluster.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
-import type { StoreSession } from '../../core/lease/session/store-session.js';
+import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { ProbeOptions } from '../../core/store/probe/probe.js';
 import { ClusterReader } from '../../node/monitor/cluster-reader.js';
 import { damageOf, type PagedCluster, totalsOf } from '../../node/monitor/listed-cluster.js';
@@ -15,6 +17,17 @@ import { formatSetting, pluralize, someOf } from '../kit/terminal/text.js';
 const PAUSE_MS = 11_000;
 
 type Examined = Pick<PagedCluster, 'cluster' | 'nodes' | 'totals'>;
+
+/**
+ * Whether the cluster in a store is one of Camunda 8. For a cluster of nodelease it takes a read.
+ * @throws {StoreError}
+ */
+export async function isCamunda(session: StoreSession, signal?: AbortSignal): Promise<boolean> {
+  if ((await session.read(CLUSTER_KEY, { signal })) !== undefined) return false;
+  const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
+  const { objects } = await session.list({ signal, timeoutMs });
+  return (await findForeign(session, objects, { signal })) !== undefined;
+}
 
 /**
  * Looks at a cluster of Camunda 8, twice where a lease has expired. Nothing is written.

@@ -3,9 +3,9 @@ import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
 import type { ForeignReport } from '../../node/wire/status-report.js';
 import { formatSetting } from '../kit/terminal/text.js';
-import { examineCamunda, restoredText } from './camunda-checkup.js';
+import { restoredText } from './camunda-checkup.js';
 
-/** What `status` and `doctor` show of a cluster of Camunda 8. */
+/** What `status` shows of a cluster of Camunda 8. */
 export const camundaView = {
   /** What the summary line begins with. */
   title: 'Camunda 8: ',
@@ -27,5 +27,4 @@ export const camundaView = {
       const text = `restore ${restore.restoreId}: ${restoredText(restore)}`;
       return [text, restore.problem === null ? 'dim' : 'red'] as const;
     }),
-  examine: examineCamunda,
 };

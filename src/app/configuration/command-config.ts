@@ -20,7 +20,6 @@ import type { ForwardedSignal } from '../kit/terminal/signal-relay.js';
 import type { Child } from '../supervisor/child.js';
 import type { CommandConfigSettings } from './config-settings.js';
 import { configVariables, type Variables } from './config-variables.js';
-import { spreadDelay } from './spread-delay.js';
 
 /** One run of the command with its configuration. */
 export interface ConfiguredRun {
@@ -43,6 +42,11 @@ interface Version {
 /** The pauses after failures to take the turn. */
 const TURN_RETRY = { first: 5_000, max: 5_000 };
 const CLOSE_TIMEOUT_MS = 1_000;
+
+const GOLDEN_RATIO = 0.618_033_988_749_895;
+
+/** When a node has its time within `spreadMs`: the first ids are spread evenly, however many there are. */
+export const spreadDelay = (nodeId: number, spreadMs: number) => spreadMs * ((nodeId * GOLDEN_RATIO) % 1);
 
 /** What it needs of the node that the command is run with. */
 interface ConfiguredNode {
@@ -106,7 +110,7 @@ export class CommandConfig {
       if (required && configuration.source.from === 'snapshot') {
         const message =
           'the configuration could not be read, and a copy does not count with --config-required';
-        throw new ZooKeeperError(message, { fault: 'stale', outcome: 'not-applied' });
+        throw new ZooKeeperError(message, 'stale', 'not-applied');
       }
       // Thousands of properties become variables in one turn of the event loop: a lease may be due for
       // renewal before.

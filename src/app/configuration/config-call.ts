@@ -1,4 +1,3 @@
-import { parseInteger } from '../../core/settings/values.js';
 import { type ConfigName, contextsOf, overridesOf, rootOf } from '../../zookeeper/configuration/layout.js';
 import { type ConfigPublisher, configPublisher } from '../../zookeeper/configuration/publisher.js';
 import type { ConfigPlace } from '../../zookeeper/configuration/read-contexts.js';
@@ -10,11 +9,11 @@ interface ConfigOptions {
   readonly app?: string;
   readonly profile?: string;
   readonly root?: string;
-  readonly node?: string;
+  readonly node?: number;
   readonly nodes?: string;
   readonly own?: boolean;
   readonly message?: string;
-  readonly expect?: string;
+  readonly expect?: number;
   readonly author?: string;
   readonly format?: string;
   readonly replace?: boolean;
@@ -47,7 +46,7 @@ export async function onConfig(
     app,
     profile,
     root,
-    node,
+    node: nodeId,
     nodes,
     own,
     author = `${io.env.USER || io.env.LOGNAME || 'unknown'}@${io.hostname}`,
@@ -57,7 +56,6 @@ export async function onConfig(
   const name = { app, profile, root };
   const all = contextsOf(name);
   const contexts = nodes !== undefined ? [overridesOf(all[0], nodes, '--nodes')] : own ? [all[0]] : all;
-  const nodeId = node === undefined ? undefined : wholeNumber(node, '--node');
   const { clock, random } = io;
   const place = { clock, random, root: rootOf(name) };
   return onConnecting(call, async (zookeeper, signal) => {
@@ -66,6 +64,3 @@ export async function onConfig(
     return act({ name, place: { ...place, zookeeper }, contexts, nodeId, publisher, signal });
   });
 }
-
-/** A revision, or a node id. @throws {ConfigError} */
-export const wholeNumber = (text: string, label: string) => parseInteger(text, label, 0, 1_000_000_000);

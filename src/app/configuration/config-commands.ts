@@ -1,14 +1,22 @@
 import { readFile } from 'node:fs/promises';
 import { orAborted } from '../../core/base/abort.js';
 import { ConfigError } from '../../core/base/errors.js';
+import { parseInteger } from '../../core/settings/values.js';
+import {
+  type ConfigurationChange,
+  type ConfigurationEvent,
+  openConfiguration,
+} from '../../zookeeper/configuration/configuration.js';
 import { readFleet } from '../../zookeeper/configuration/fleet.js';
 import type { KeyChange, Revision } from '../../zookeeper/configuration/history.js';
 import type { ContextState, PublishOptions, WantedChange } from '../../zookeeper/configuration/publisher.js';
 import { readContexts, repeated } from '../../zookeeper/configuration/read-contexts.js';
 import { answer, complain, sayJson, sayValue, withRows } from '../kit/answer.js';
+import { interruption, watching } from '../kit/call.js';
+import { showChanges } from '../kit/changes.js';
 import { ExitCode, UsageError } from '../kit/exit-codes.js';
 import { pluralize, someOf } from '../kit/terminal/text.js';
-import { type ConfigCall, type ConfigWork, onConfig, wholeNumber } from './config-call.js';
+import { type ConfigCall, type ConfigWork, onConfig } from './config-call.js';
 import { fileFormat } from './file-formats.js';
 
 const valuesOf = ({ place, contexts, nodeId, signal }: ConfigWork) =>
@@ -78,8 +86,8 @@ export function history(call: ConfigCall): Promise<number> {
 
 /** `nodelease config diff REV [REV]`: what was published between two revisions, or since one. */
 export function diff(call: ConfigCall, from = '', to?: string): Promise<number> {
-  const first = wholeNumber(from, 'REV');
-  const last = to === undefined ? undefined : wholeNumber(to, 'REV');
+  const first = revisionOf(from);
+  const last = to === undefined ? undefined : revisionOf(to);
   return onConfig(call, async ({ publisher, signal }) => {
     const changes = await publisher.diff(first, last, signal);
     return answer(call, {
@@ -115,6 +123,37 @@ export function status(call: ConfigCall): Promise<number> {
       report: { revisions, nodes },
       tables: withRows([[['NODE ID', 'right'], ['REVISION', 'right'], 'SINCE', 'BEHIND IN'], rows]),
       lines: [`${pluralize(nodes.length, 'node')}, ${late.length} behind, of ${revisionsText(revisions)}`],
+    });
+  });
+}
+
+/**
+ * `nodelease config watch`: prints every change, until a signal ends it: 0 for SIGINT and SIGTERM. With
+ * `--node` it counts as that node.
+ */
+export function watch(call: ConfigCall): Promise<number> {
+  const showChange = showChanges(call);
+  return onConfig(call, async ({ name, nodeId, place, signal }) => {
+    const { zookeeper, clock, random } = place;
+    const onEvent = (event: ConfigurationEvent) => 'problem' in event && complain(call.io, event.problem);
+    const show = ({ changes, revisions }: ConfigurationChange, state?: string) => {
+      const shown = changes.map(({ key, old = null, new: value = null }) => ({ key, old, new: value }));
+      const lines = shown.map(changeRow).map(([key, old, now]) => `${key}: ${old} -> ${now}`);
+      if (lines.length === 0) lines.push(`${revisionsText(revisions)}: ${state ?? 'no other values'}`);
+      showChange({ change: state ?? 'changed', revisions, changes: shown }, undefined, ...lines);
+    };
+    return watching(signal, async () => {
+      await using config = await openConfiguration(zookeeper, {
+        ...name,
+        nodeId,
+        signal,
+        onEvent,
+        clock,
+        random,
+      });
+      config.onChange(show);
+      show({ changes: [], revisions: config.revisions }, 'watching');
+      await interruption(signal);
     });
   });
 }
@@ -158,9 +197,12 @@ export function importFile(call: ConfigCall, file = ''): Promise<number> {
 
 /** `nodelease config rollback REV`: publishes what undoes all later revisions. */
 export function rollback(call: ConfigCall, revision = ''): Promise<number> {
-  const to = wholeNumber(revision, 'REV');
+  const to = revisionOf(revision);
   return published(call, ({ publisher }, options) => publisher.rollback(to, options));
 }
+
+/** @throws {ConfigError} */
+const revisionOf = (text: string) => parseInteger(text, 'REV', 0, 1_000_000_000);
 
 /** Prints the new revision, or that nothing was to change. */
 function published(
@@ -168,10 +210,9 @@ function published(
   act: (work: ConfigWork, options: PublishOptions) => Promise<Revision | undefined>,
 ): Promise<number> {
   const { expect, message } = call.options;
-  const expected = expect === undefined ? undefined : wholeNumber(expect, '--expect');
   return onConfig(call, async (work) => {
     const { publisher, signal } = work;
-    const revision = await act(work, { signal, expect: expected, ...(message !== undefined && { message }) });
+    const revision = await act(work, { signal, expect, ...(message !== undefined && { message }) });
     const done = revision
       ? `revision ${revision.revision}, ${pluralize(revision.changes.length, 'key')} changed`
       : 'nothing to change';
@@ -197,13 +238,12 @@ async function textOf({ io }: ConfigCall, file: string, signal: AbortSignal): Pr
 }
 
 /** An unset key is `-`, in quotes where that is the value. */
-export const changeRow = ({ key, old, new: value }: KeyChange) =>
-  [key, orUnset(old), orUnset(value)] as const;
+const changeRow = ({ key, old, new: value }: KeyChange) => [key, orUnset(old), orUnset(value)] as const;
 
 const orUnset = (value: string | null) =>
   value === null ? '-' : value === '' || value === '-' ? `"${value}"` : value;
 
-export const revisionsText = (revisions: Readonly<Record<string, number>>) =>
+const revisionsText = (revisions: Readonly<Record<string, number>>) =>
   Object.entries(revisions)
     .map(([context, revision]) => `${context} at revision ${revision}`)
     .join(', ');

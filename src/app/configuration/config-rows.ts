@@ -1,6 +1,8 @@
-import { JSON_CHANGES, JSON_LINE, type OptionRow } from '../kit/command-row.js';
-import { zooKeeperRows } from '../kit/group-rows.js';
+import { integer } from '../../core/settings/values.js';
+import { JSON_CHANGES, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
 
+/** A revision, or a node id. */
+const WHOLE_NUMBER = { kind: integer(0, 1_000_000_000) };
 const WHICH: readonly OptionRow[] = [
   ['--app <name>', 'the application whose configuration is meant; "application" is what all of them share'],
   ['--profile <name>', 'its profile (default: the context without one)'],
@@ -11,22 +13,25 @@ const NODES: OptionRow = [
   'the overrides for these node ids, such as 0-3, instead of the values for all',
   { own: true },
 ];
-const NODE: OptionRow = ['--node <id>', 'as the node with this id sees it, with its overrides'];
+const NODE: OptionRow = ['--node <id>', 'as the node with this id sees it, with its overrides', WHOLE_NUMBER];
 const VIEW: readonly OptionRow[] = [NODE, NODES, ['--own', 'the values of the most specific context alone']];
 const FORMAT: OptionRow = ['--format <name>', 'properties, json or env'];
 const PUBLISHING: readonly OptionRow[] = [
   NODES,
   ['-m, --message <text>', 'why, for the history', { verbatim: true }],
-  ['--expect <revision>', 'only where this revision stands, 0 for none; exit code 1 where it does not'],
+  [
+    '--expect <revision>',
+    'only where this revision stands, 0 for none; exit code 1 where it does not',
+    WHOLE_NUMBER,
+  ],
   ['--author <name>', 'who, for the history (default: USER@HOST)'],
   JSON_LINE,
 ];
 
 const row = zooKeeperRows('config', WHICH);
 
-type Commands = Omit<typeof import('./config-commands.js'), 'changeRow' | 'revisionsText'>;
-
-const command = (name: keyof Commands) => async () => (await import('./config-commands.js'))[name];
+const command = (name: keyof typeof import('./config-commands.js')) => async () =>
+  (await import('./config-commands.js'))[name];
 
 /** The group `config` and its commands. */
 export const CONFIG_COMMANDS = [
@@ -120,7 +125,7 @@ export const CONFIG_COMMANDS = [
     ['config watch --app shop', 'config watch --app shop --node 3 --json'],
     [],
     [NODE, JSON_CHANGES],
-    async () => (await import('./config-watch-command.js')).watch,
+    command('watch'),
   ),
   row(
     'status',

@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { concurrently } from '../../core/base/concurrently.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { ScanLoop, treePauseMs } from '../../node/monitor/scan-loop.js';
 import type { ConfigEntry, EntriesStatus } from '../../node/wire/entries-wire.js';
-import { CALLS_AT_ONCE } from '../../zookeeper/client/call-limits.js';
+import { concurrentCalls } from '../../zookeeper/client/call-limits.js';
 import { ignoring, isFault } from '../../zookeeper/client/zookeeper-error.js';
 import { readFleet } from '../../zookeeper/configuration/fleet.js';
 import type { FleetReport } from '../../zookeeper/configuration/fleet-report.js';
@@ -28,7 +27,7 @@ export class ConfigurationTree {
   readonly #loop: ScanLoop;
 
   constructor(private readonly place: ConfigPlace) {
-    this.#loop = new ScanLoop((signal) => this.#scan(signal), place.clock);
+    this.#loop = new ScanLoop((signal) => this.#scan(signal), treePauseMs, place.clock);
   }
 
   /** Calls `listener` after each scan until the returned function is called. It must not throw. */
@@ -41,9 +40,8 @@ export class ConfigurationTree {
     };
   }
 
-  async #scan(signal: AbortSignal): Promise<number> {
-    const { zookeeper, clock } = this.place;
-    const begun = clock.monotonic();
+  async #scan(signal: AbortSignal): Promise<void> {
+    const { zookeeper } = this.place;
     try {
       await zookeeper.whenConnected({ timeoutMs: CONNECT_MS, signal });
       this.entries = await this.#read(signal);
@@ -53,7 +51,6 @@ export class ConfigurationTree {
       this.status = { ...this.status, state: 'failing', problem: explain(error) };
     }
     this.#listeners.notify();
-    return treePauseMs(clock.monotonic() - begun);
   }
 
   async #read(signal: AbortSignal): Promise<ReadonlyMap<string, ConfigEntry>> {
@@ -64,12 +61,11 @@ export class ConfigurationTree {
     );
     const [followed = [], names = [], kept = []] = await Promise.all(lists);
     const readFleetOf = (context: string, own: AbortSignal) => this.#fleetOf(context, names, own);
-    const fleets = (await concurrently(followed, CALLS_AT_ONCE, readFleetOf, signal)).flat();
+    const fleets = (await concurrentCalls(followed, readFleetOf, signal)).flat();
     const found = [...names, ...kept].filter((name) => name[0] !== '.');
     const contexts = [...new Set([...found, ...fleets.map(({ context }) => context)])].sort();
-    const read = await concurrently(
+    const read = await concurrentCalls(
       contexts,
-      CALLS_AT_ONCE,
       async (context, own) => {
         const reading = readContexts(this.place, [context], undefined, { signal: own });
         const known = await reading.catch(ignoring('no-auth'));

@@ -8,7 +8,7 @@ import { DISCOVERY_PATH } from '../../zookeeper/discovery/tree-paths.js';
 import { answer, complain } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import { ExitCode, UsageError } from '../kit/exit-codes.js';
-import { listLocks } from '../recipes/list-locks.js';
+import { listLocks } from '../products.js';
 import { shownTree } from './tree-tables.js';
 
 /** The options of `discovery ls`, as they are on the command line. */

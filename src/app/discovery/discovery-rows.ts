@@ -1,6 +1,5 @@
-import { JSON_CHANGES, JSON_LINE } from '../kit/command-row.js';
+import { JSON_CHANGES, JSON_LINE, zooKeeperRows } from '../kit/command-row.js';
 import { OF_SERVICES } from '../kit/command-settings.js';
-import { zooKeeperRows } from '../kit/group-rows.js';
 import { SERVICE_COMMANDS } from '../services/services-rows.js';
 
 const row = zooKeeperRows('discovery', []);

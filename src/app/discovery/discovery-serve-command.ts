@@ -1,12 +1,13 @@
+import { explain } from '../../core/base/errors.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../core/settings/listen-address.js';
 import { parseStrategy } from '../../zookeeper/services/strategies/strategies.js';
+import { problemOf } from '../http/problem.js';
 import { say } from '../kit/answer.js';
 import { interruption, logEnd, onConnecting, type ZooKeeperCall } from '../kit/call.js';
-import { loggerFor } from '../kit/log/logger.js';
+import { type Logger, loggerFor } from '../kit/log/logger.js';
 import { zookeeperLog } from '../kit/log/zookeeper-log.js';
 import { listenerFor } from '../products.js';
-import type { DiscoveryServer } from '../services/curator/discovery-server.js';
-import { discoveryServeLog } from '../services/discovery-serve-log.js';
+import type { DiscoveryServer, DiscoveryServerEvent } from '../services/curator/discovery-server.js';
 
 /** The options of `discovery serve` that are no settings, as they are on the command line. */
 interface ServeOptions {
@@ -69,3 +70,25 @@ const ACCESS: Readonly<Record<DiscoveryServer['writes'], string>> = {
   token: 'changes with the token only',
   anybody: 'changes by any client on this machine',
 };
+
+/**
+ * A listener that logs one line an event. `zookeeperLog` logs a lost connection, so that not every request does.
+ */
+export function discoveryServeLog(
+  log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>,
+): (event: DiscoveryServerEvent) => void {
+  return (event) => {
+    switch (event.type) {
+      case 'request-failed': {
+        const { error } = problemOf(event.error);
+        const level = error === 'internal' ? 'error' : error === 'unavailable' ? 'debug' : 'warn';
+        return log[level](
+          { ...(level === 'error' && { err: event.error }) },
+          `${event.request}: ${explain(event.error)}`,
+        );
+      }
+      case 'unreadable':
+        return log.warn({ path: event.path }, `${event.path} ${event.problem}: ignored`);
+    }
+  };
+}

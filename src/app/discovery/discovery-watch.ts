@@ -5,11 +5,10 @@ import {
   readDiscovery,
 } from '../../node/monitor/discovery/discovery-snapshot.js';
 import { ChildrenView, type ChildrenViewOptions } from '../../zookeeper/client/children-view.js';
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { DISCOVERY_PATH } from '../../zookeeper/discovery/tree-paths.js';
 import { complain } from '../kit/answer.js';
-import { interruption, onConnecting, watching, type ZooKeeperCall } from '../kit/call.js';
-import { followConnection, showChanges, showConnection } from '../kit/changes.js';
+import { interruption, type ZooKeeperCall } from '../kit/call.js';
+import { showConnection, watchZooKeeper } from '../kit/changes.js';
 import { pluralize } from '../kit/terminal/text.js';
 import { changeReport, changeText, type DiscoveryChange, discoveryChange } from './discovery-change.js';
 
@@ -22,12 +21,9 @@ const COLORS = { present: undefined, joined: 'green', changed: 'cyan', left: 'ye
  */
 export function watchDiscovery(call: ZooKeeperCall): Promise<number> {
   const { io } = call;
-  const show = showChanges(call);
-  const onChange = (change: DiscoveryChange) =>
-    show(changeReport(change), COLORS[change.kind], changeText(change));
-  const follow = async (zookeeper: ZooKeeper, signal: AbortSignal) => {
-    await zookeeper.whenConnected({ signal });
-    const forget = followConnection(zookeeper, show);
+  return watchZooKeeper(call, async (zookeeper, show, signal) => {
+    const onChange = (change: DiscoveryChange) =>
+      show(changeReport(change), COLORS[change.kind], changeText(change));
     const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
     for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
     for (const entry of entries) onChange({ kind: 'present', entry, previous: undefined });
@@ -37,9 +33,7 @@ export function watchDiscovery(call: ZooKeeperCall): Promise<number> {
     const end = followDiscovery({ zookeeper, clock: io.clock }, entries, onChange);
     await interruption(signal);
     end();
-    forget();
-  };
-  return onConnecting(call, (zookeeper, signal) => watching(signal, () => follow(zookeeper, signal)));
+  });
 }
 
 /**

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
-import type { TreeState } from '../../zookeeper/discovery/discovery-tree.js';
+import type { ReconcileState } from '../../zookeeper/client/reconcile-loop.js';
 import type { CheckSettings } from '../settings/zookeeper-settings.js';
 import { RoutingEntries } from './routing-entries.js';
 
@@ -17,7 +17,7 @@ function scene({ check, gone = true }: { check?: CheckSettings; gone?: boolean }
   const clock = new VirtualClock();
   const acts: string[] = [];
   const discovery = {
-    state: { status: 'synced' } as TreeState,
+    state: { status: 'synced' } as ReconcileState,
     announceService: () => void acts.push('announces'),
     withdrawService: async (timeoutMs: number) => {
       acts.push(`withdraws within ${timeoutMs}`);

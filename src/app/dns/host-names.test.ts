@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
 import { NameResolver } from '../../zookeeper/client/connection/name-resolver.js';
-import { HostNames } from './host-names.js';
+import { hostNames } from './host-names.js';
 
 it('keeps the addresses of a host name for 30 seconds, and for one second that there are none', async () => {
   const clock = new VirtualClock();
   const lookups: string[] = [];
-  const names = new HostNames(
+  const names = hostNames(
     clock,
     new NameResolver(async (host) => {
       lookups.push(host);
@@ -40,7 +40,7 @@ it('keeps the addresses of a host name for 30 seconds, and for one second that t
 
 it('answers a question at the end at once: closed names are not looked up again', async () => {
   const clock = new VirtualClock();
-  const names = new HostNames(clock, new NameResolver(() => new Promise(() => undefined)));
+  const names = hostNames(clock, new NameResolver(() => new Promise(() => undefined)));
   const lookup = names.addressesOf('db.example.com');
   names.close();
   if (lookup.kind === 'pending') await lookup.again;

@@ -32,7 +32,7 @@ function zoneOf({ services, nodes, shards, hosts, staleMs = 0 }: Names, settings
     node: (id) => known(nodes?.[id]),
     shard: (shard) => known(shards?.[shard]),
     addressesOf: (host) => known(hosts?.[host]),
-    staleMs,
+    staleMs: () => staleMs,
   };
   return { domain: 'nodelease', ttl: 0, negativeTtl: 1, view, random: seededRandom(1), ...settings };
 }

@@ -2,16 +2,17 @@ import { StoreSession } from '../../core/lease/session/store-session.js';
 import { formatListenAddress, isLoopback, type ListenAddress } from '../../core/settings/listen-address.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store.js';
 import { QuickRandom } from '../../zookeeper/services/strategies/provider-strategy.js';
+import type { MetricsText } from '../http/node-app.js';
 import { connectTo, isVisible } from '../kit/call.js';
 import type { Logger } from '../kit/log/logger.js';
 import type { Io } from '../kit/terminal/io.js';
 import type { Settings } from '../settings/settings.js';
-import { DnsMetrics } from './dns-metrics.js';
+import { dnsMetrics } from './dns-metrics.js';
 import { startDnsServer } from './dns-server.js';
-import { HostNames } from './host-names.js';
+import { hostNames } from './host-names.js';
 import { replyTo } from './message.js';
-import { StoreView } from './store-view.js';
-import { TreeView } from './tree-view.js';
+import { storeView } from './store-view.js';
+import { treeView } from './tree-view.js';
 import { ABSENT, type DnsView } from './zone.js';
 
 export interface OpenDnsOptions {
@@ -28,7 +29,7 @@ export interface OpenDnsOptions {
 /** DNS as the settings have it. */
 export interface OpenDns {
   readonly address: ListenAddress;
-  readonly metrics: DnsMetrics;
+  readonly metrics: MetricsText;
   /** Ends it, and its connections. */
   close(): Promise<void>;
 }
@@ -61,12 +62,12 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
   try {
     const zookeeper = toZooKeeper && keep(await connect(toZooKeeper, io));
     const tree =
-      zookeeper && keep(new TreeView({ zookeeper, clock, basePath: toZooKeeper.basePath, maxStaleMs }));
+      zookeeper && keep(treeView({ zookeeper, clock, basePath: toZooKeeper.basePath, maxStaleMs }));
     const isRead = isVisible(settings) && provider === 'store';
     const store = isRead ? keep(await openedStore(settings, io)) : undefined;
     const session = store && new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
-    const leases = session && keep(new StoreView({ session, clock, maxStaleMs }));
-    const hosts = keep(new HostNames(clock));
+    const leases = session && keep(storeView({ session, clock, maxStaleMs }));
+    const hosts = keep(hostNames(clock));
     const view: DnsView = {
       service: (name) => tree?.service(name) ?? ABSENT,
       node: (id) => {
@@ -77,10 +78,8 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
       },
       nodeIdOf: (taskId) => tree?.nodeIdOf(taskId),
       shard: (shard) => leases?.shard(shard) ?? ABSENT,
-      addressesOf: (host) => hosts.addressesOf(host),
-      get staleMs() {
-        return Math.max(tree?.staleMs ?? 0, leases?.staleMs ?? 0);
-      },
+      addressesOf: hosts.addressesOf,
+      staleMs: () => Math.max(tree?.staleMs() ?? 0, leases?.staleMs() ?? 0),
     };
     const zone = {
       domain,
@@ -89,13 +88,13 @@ export async function openDns(options: OpenDnsOptions): Promise<OpenDns> {
       view,
       random: new QuickRandom(io.random),
     };
-    const metrics = new DnsMetrics(() => view.staleMs);
+    const metrics = dnsMetrics(view.staleMs);
     const server = await startDnsServer({
       at,
       label,
       clock,
       reply: (query, transport) => replyTo(query, zone, transport),
-      onReply: (each) => metrics.count(each),
+      onReply: metrics.count,
     });
     const { address } = keep(server);
     const where = formatListenAddress(address);

@@ -4,7 +4,6 @@ import type { StoreSession } from '../../core/lease/session/store-session.js';
 import { ClusterReader } from '../../node/monitor/cluster-reader.js';
 import { decodeMap, SHARDS_KEY } from '../../node/shards/shard-map.js';
 import {
-  type DnsView,
   type Facts,
   factsOf,
   type Holder,
@@ -30,81 +29,59 @@ const PATIENCE_MS = 1_000;
  * The nodes as their leases say it, with the addresses that the owners of shards write there, and the owners
  * of shards. A store is read only while there are questions about it.
  */
-export class StoreView implements Pick<DnsView, 'node' | 'shard' | 'staleMs'> {
-  readonly #leases;
-  readonly #shards;
-  readonly #closing = new AbortController();
-
-  constructor(options: StoreViewOptions) {
-    const { session, clock } = options;
-    const { signal } = this.#closing;
-    const reader = new ClusterReader(session, clock);
-    this.#leases = new RepeatedRead(() => reader.scan(signal), options);
-    this.#shards = new RepeatedRead(async () => {
-      const object = await session.read(SHARDS_KEY, { signal });
-      return object === undefined ? [] : decodeMap(object.body).shards;
-    }, options);
-  }
-
-  node(id: number): Facts<Holder> {
-    return this.#leases.facts(({ nodes, draining = [] }) => {
-      const node = nodes[id] ?? draining.find((each) => each.id === id);
-      if (node?.state !== 'held') return undefined;
-      return { version: node.version, taskId: node.taskId, ...endpointOf(node.address) };
-    });
-  }
-
-  shard(shard: number): Facts<ShardOwner> {
-    return this.#shards.facts((shards) => {
-      const { owner, token = 0 } = shards[shard] ?? {};
-      return owner && { token, nodeId: owner.id, ...endpointOf(owner.address) };
-    });
-  }
-
-  get staleMs(): number {
-    return Math.max(this.#leases.staleMs, this.#shards.staleMs);
-  }
-
-  /** Aborts the reads under way. The store is closed by its owner. */
-  close(): void {
-    this.#closing.abort();
-  }
+export function storeView(options: StoreViewOptions) {
+  const { session, clock } = options;
+  const closing = new AbortController();
+  const { signal } = closing;
+  const reader = new ClusterReader(session, clock);
+  const leases = repeatedRead(() => reader.scan(signal), options);
+  const shards = repeatedRead(async () => {
+    const object = await session.read(SHARDS_KEY, { signal });
+    return object === undefined ? [] : decodeMap(object.body).shards;
+  }, options);
+  return {
+    node: (id: number): Facts<Holder> =>
+      leases.facts(({ nodes, draining = [] }) => {
+        const node = nodes[id] ?? draining.find((each) => each.id === id);
+        if (node?.state !== 'held') return undefined;
+        return { version: node.version, taskId: node.taskId, ...endpointOf(node.address) };
+      }),
+    shard: (shard: number): Facts<ShardOwner> =>
+      shards.facts((all) => {
+        const { owner, token = 0 } = all[shard] ?? {};
+        return owner && { token, nodeId: owner.id, ...endpointOf(owner.address) };
+      }),
+    staleMs: () => Math.max(leases.staleMs(), shards.staleMs()),
+    /** Aborts the reads under way. The store is closed by its owner. */
+    close: () => closing.abort(),
+  };
 }
 
 /** Something that is read again when it is asked for, and the last read is no longer fresh. */
-class RepeatedRead<T> {
-  #last: { readonly value: T; readonly at: number } | undefined;
-  #hasFailed = false;
-  #next: { readonly done: Promise<void>; readonly since: number } | undefined;
-  #freshUntil = Number.NEGATIVE_INFINITY;
-
-  constructor(
-    private readonly read: () => Promise<T>,
-    private readonly options: StoreViewOptions,
-  ) {}
-
-  /** @param of returns undefined where there is no such name */
-  facts<F>(of: (value: T) => F | undefined): Facts<F> {
-    const now = this.options.clock.monotonic();
-    if (now >= this.#freshUntil) {
-      this.#next ??= { done: this.#readAgain(now), since: now };
-      if (now - this.#next.since < PATIENCE_MS) return { kind: 'pending', again: this.#next.done };
-    }
-    if (this.#last === undefined || now - this.#last.at > this.options.maxStaleMs) return UNKNOWN;
-    return factsOf(of(this.#last.value));
-  }
-
-  get staleMs(): number {
-    return this.#hasFailed && this.#last ? this.options.clock.monotonic() - this.#last.at : 0;
-  }
-
-  async #readAgain(at: number): Promise<void> {
-    const value = await this.read().catch(() => undefined);
-    this.#hasFailed = value === undefined;
-    if (value !== undefined) this.#last = { value, at };
-    this.#freshUntil = this.options.clock.monotonic() + PAUSE_MS;
-    this.#next = undefined;
-  }
+function repeatedRead<T>(read: () => Promise<T>, { clock, maxStaleMs }: StoreViewOptions) {
+  let last: { readonly value: T; readonly at: number } | undefined;
+  let hasFailed = false;
+  let next: { readonly done: Promise<void>; readonly since: number } | undefined;
+  let freshUntil = Number.NEGATIVE_INFINITY;
+  const readAgain = async (at: number) => {
+    const value = await read().catch(() => undefined);
+    hasFailed = value === undefined;
+    if (value !== undefined) last = { value, at };
+    freshUntil = clock.monotonic() + PAUSE_MS;
+    next = undefined;
+  };
+  return {
+    /** @param of returns undefined where there is no such name */
+    facts<F>(of: (value: T) => F | undefined): Facts<F> {
+      const now = clock.monotonic();
+      if (now >= freshUntil) {
+        next ??= { done: readAgain(now), since: now };
+        if (now - next.since < PATIENCE_MS) return { kind: 'pending', again: next.done };
+      }
+      return last === undefined || now - last.at > maxStaleMs ? UNKNOWN : factsOf(of(last.value));
+    },
+    staleMs: () => (hasFailed && last ? clock.monotonic() - last.at : 0),
+  };
 }
 
 /** `HOST:PORT`, as a task writes it, or a host alone; empty for anything else. */

@@ -5,10 +5,10 @@ import type { SessionState } from '../../zookeeper/client/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { NodeWatcher } from '../../zookeeper/discovery/node-watcher.js';
 import { claimIn } from '../../zookeeper/services/instance/lease-claim.js';
-import { isInService, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
+import { instanceState, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
 import { ServiceCache } from '../../zookeeper/services/service-cache.js';
-import { type DnsView, type Endpoint, type Facts, factsOf, type Holder, isHost, UNKNOWN } from './zone.js';
+import { type Endpoint, type Facts, factsOf, type Holder, isHost, UNKNOWN } from './zone.js';
 
 interface TreeViewOptions {
   /** The caller closes it. */
@@ -30,116 +30,98 @@ interface Followed {
  * The services in Curator's tree, and the nodes in the discovery tree. A service is followed from the first
  * question for it on, until it is gone. For a name that is no service, no watch is opened.
  */
-export class TreeView implements Pick<DnsView, 'service' | 'node' | 'nodeIdOf' | 'staleMs'> {
+export function treeView({ zookeeper, clock, basePath, maxStaleMs }: TreeViewOptions) {
   /** By their names in lower case. */
-  #names = new Map<string, string>();
-  readonly #list: ChildrenView<undefined>;
-  readonly #nodes: NodeWatcher;
+  let names = new Map<string, string>();
   /** The node ids by their tasks; undefined where they have to be read again. */
-  #nodeIds: Map<string, number> | undefined;
-  readonly #services = new Map<string, ServiceCache>();
-  readonly #read = new WeakSet<Followed>();
-  readonly #endpoints = new WeakMap<readonly ServiceInstance[], readonly Endpoint[]>();
-
-  constructor(private readonly options: TreeViewOptions) {
-    const { zookeeper, clock, basePath: path } = options;
-    this.#list = new ChildrenView({
-      zookeeper,
-      clock,
-      path,
-      // The names are enough: no child is followed.
-      follow: (_, depth) => (depth === 0 ? 'children' : undefined),
-      listed: (_path, _before, names) => {
-        this.#names = new Map(names.map((name) => [name.toLowerCase(), name]));
-        this.#forgetGone();
-        return undefined;
-      },
-      decode: () => undefined,
-    });
-    this.#nodes = new NodeWatcher({ zookeeper, clock });
-    this.#nodes.onChange(() => {
-      this.#nodeIds = undefined;
-    });
-    this.#follow(this.#list).start();
-    this.#follow(this.#nodes);
-  }
-
-  service(key: string): Facts<readonly Endpoint[]> {
-    const name = this.#facts(this.#list, () => this.#names.get(key));
-    if (name.kind !== 'known') return name;
-    const cache = this.#services.get(name.value) ?? this.#open(name.value);
-    return this.#facts(cache, () => this.#endpointsOf(cache.instances));
-  }
-
-  node(id: number): Facts<Holder> {
-    return this.#facts(this.#nodes, () => {
-      const assignment = this.#nodes.nodes.get(id + CLUSTER_NODE_ID_OFFSET);
-      if (assignment === undefined) return undefined;
-      const { version, taskId, address, port } = assignment;
-      const host = typeof address === 'string' && isHost(address) ? address : undefined;
-      return { version, taskId, host, port: typeof port === 'number' ? port : undefined };
-    });
-  }
-
-  nodeIdOf(taskId: string): number | undefined {
-    this.#nodeIds ??= new Map(
-      Array.from(this.#nodes.nodes.values(), (node) => [node.taskId, node.nodeId] as const),
-    );
-    return this.#nodeIds.get(taskId);
-  }
-
-  get staleMs(): number {
-    const { clock } = this.options;
-    const since = [this.#list, this.#nodes, ...this.#services.values()].flatMap(
-      ({ stale }) => stale?.since ?? [],
-    );
-    return since.length === 0 ? 0 : clock.monotonic() - Math.min(...since);
-  }
-
-  /** Ends all watches. */
-  close(): void {
-    for (const followed of [this.#list, this.#nodes, ...this.#services.values()]) followed.close();
-  }
-
-  #open(name: string): ServiceCache {
-    const cache = new ServiceCache({ ...this.options, name, payload: jsonPayload });
-    this.#services.set(name, cache);
-    return this.#follow(cache);
-  }
-
-  #forgetGone(): void {
-    for (const [name, cache] of this.#services) {
-      if (this.#names.get(name.toLowerCase()) === name) continue;
+  let nodeIds: Map<string, number> | undefined;
+  const services = new Map<string, ServiceCache>();
+  const read = new WeakSet<Followed>();
+  const endpoints = new WeakMap<readonly ServiceInstance[], readonly Endpoint[]>();
+  const forgetGone = () => {
+    for (const [name, cache] of services) {
+      if (names.get(name.toLowerCase()) === name) continue;
       cache.close();
-      this.#services.delete(name);
+      services.delete(name);
     }
-  }
-
-  #follow<T extends Followed>(followed: T): T {
-    void followed.ready.then(() => this.#read.add(followed));
+  };
+  const follow = <T extends Followed>(followed: T): T => {
+    void followed.ready.then(() => read.add(followed));
     return followed;
-  }
+  };
+  const list = new ChildrenView({
+    zookeeper,
+    clock,
+    path: basePath,
+    // The names are enough: no child is followed.
+    follow: (_, depth) => (depth === 0 ? 'children' : undefined),
+    listed: (_path, _before, found) => {
+      names = new Map(found.map((name) => [name.toLowerCase(), name]));
+      forgetGone();
+      return undefined;
+    },
+    decode: () => undefined,
+  });
+  const watcher = new NodeWatcher({ zookeeper, clock });
+  watcher.onChange(() => {
+    nodeIds = undefined;
+  });
+  follow(list).start();
+  follow(watcher);
 
+  const open = (name: string): ServiceCache => {
+    const cache = new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload });
+    services.set(name, cache);
+    return follow(cache);
+  };
   /** @param value returns undefined where there is no such name */
-  #facts<T>(followed: Followed, value: () => T | undefined): Facts<T> {
-    const { zookeeper, clock, maxStaleMs } = this.options;
+  const facts = <T>(followed: Followed, value: () => T | undefined): Facts<T> => {
     const { stale, ready } = followed;
-    if (!this.#read.has(followed))
-      return isAway(zookeeper.state) ? UNKNOWN : { kind: 'pending', again: ready };
+    if (!read.has(followed)) return isAway(zookeeper.state) ? UNKNOWN : { kind: 'pending', again: ready };
     return stale && clock.monotonic() - stale.since > maxStaleMs ? UNKNOWN : factsOf(value());
-  }
+  };
+  /** Of the same list of instances they are the same object. */
+  const endpointsOf = (instances: readonly ServiceInstance[]): readonly Endpoint[] => {
+    const known = endpoints.get(instances) ?? instances.flatMap(endpointOf);
+    endpoints.set(instances, known);
+    return known;
+  };
+  const all = () => [list, watcher, ...services.values()];
+  return {
+    service(key: string): Facts<readonly Endpoint[]> {
+      const name = facts(list, () => names.get(key));
+      if (name.kind !== 'known') return name;
+      const cache = services.get(name.value) ?? open(name.value);
+      return facts(cache, () => endpointsOf(cache.instances));
+    },
+    node: (id: number): Facts<Holder> =>
+      facts(watcher, () => {
+        const assignment = watcher.nodes.get(id + CLUSTER_NODE_ID_OFFSET);
+        if (assignment === undefined) return undefined;
+        const { version, taskId, address, port } = assignment;
+        const host = typeof address === 'string' && isHost(address) ? address : undefined;
+        return { version, taskId, host, port: typeof port === 'number' ? port : undefined };
+      }),
+    nodeIdOf(taskId: string): number | undefined {
+      nodeIds ??= new Map(Array.from(watcher.nodes.values(), (node) => [node.taskId, node.nodeId] as const));
+      return nodeIds.get(taskId);
+    },
+    staleMs(): number {
+      const since = all().flatMap(({ stale }) => stale?.since ?? []);
+      return since.length === 0 ? 0 : clock.monotonic() - Math.min(...since);
+    },
+    /** Ends all watches. */
+    close(): void {
+      for (const followed of all()) followed.close();
+    },
+  };
+}
 
-  #endpointsOf(instances: readonly ServiceInstance[]): readonly Endpoint[] {
-    const known = this.#endpoints.get(instances);
-    if (known) return known;
-    const endpoints = instances.flatMap((instance): Endpoint[] => {
-      const { id: taskId, address: host, port, sslPort, enabled, payload } = instance;
-      if (!enabled || !isInService(instance) || host === undefined || !isHost(host)) return [];
-      return [{ host, port: port ?? sslPort, claim: claimIn(payload), taskId }];
-    });
-    this.#endpoints.set(instances, endpoints);
-    return endpoints;
-  }
+/** None unless work may be sent there. */
+function endpointOf(instance: ServiceInstance): Endpoint[] {
+  const { id: taskId, address: host, port, sslPort, payload } = instance;
+  if (instanceState(instance) !== 'enabled' || host === undefined || !isHost(host)) return [];
+  return [{ host, port: port ?? sslPort, claim: claimIn(payload), taskId }];
 }
 
 /** False while the first connection is still being made. */

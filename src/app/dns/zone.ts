@@ -67,7 +67,7 @@ export interface DnsView {
   /** The addresses of a host name; absent where none are found. */
   addressesOf(host: string): Facts<readonly string[]>;
   /** How long changes may have gone unnoticed, in milliseconds; 0 while every change is seen. */
-  readonly staleMs: number;
+  staleMs(): number;
 }
 
 /** What names are answered from. */
@@ -241,7 +241,7 @@ function typeOf(host: string): 'A' | 'AAAA' | undefined {
 
 /** What may be old already is not kept. */
 function ttlOf({ ttl, view }: Zone): number {
-  return ttl > 0 && view.staleMs > 0 ? 0 : ttl;
+  return ttl > 0 && view.staleMs() > 0 ? 0 : ttl;
 }
 
 /** From a random one on, so that each comes first as often: an answer may not have room for all. */

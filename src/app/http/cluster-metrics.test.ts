@@ -8,7 +8,7 @@ import { StoreSession } from '../../core/lease/session/store-session.js';
 import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../core/store/memory/memory-lease-store.js';
 import { ClusterFollower } from '../../node/monitor/cluster-follower.js';
-import { ClusterMetrics } from './cluster-metrics.js';
+import { clusterMetrics } from './cluster-metrics.js';
 
 function scene() {
   const clock = new VirtualClock();
@@ -16,7 +16,7 @@ function scene() {
   const store = new MemoryLeaseStore({ clock }, bucket);
   const session = new StoreSession(store, clock, 1_000);
   const follower = new ClusterFollower({ clock, random: seededRandom(1), session });
-  const metrics = new ClusterMetrics(async () => follower);
+  const metrics = clusterMetrics(async () => follower);
   const scrape = async () => {
     const text = metrics.text();
     await clock.advance(10);

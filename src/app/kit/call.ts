@@ -132,7 +132,7 @@ export function logEnd({ signal }: Interrupted, log: Logger): number {
  * its holder sees `memory:`.
  */
 export function isVisible({ nodeId, provider, store }: Settings): boolean {
-  return nodeId === undefined && (provider === 'zookeeper' || storeKindOf(store.url)?.sharedBy !== 'process');
+  return nodeId === undefined && (provider === 'zookeeper' || storeKindOf(store)?.sharedBy !== 'process');
 }
 
 /** The call, where ZooKeeper gives out the node ids; undefined where they are leased from a store. */

@@ -1,6 +1,7 @@
 import type { SessionState } from '../../zookeeper/client/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { type Asker, sayJson, sayLines } from './answer.js';
+import { onConnecting, watching, type ZooKeeperCall } from './call.js';
 import { type Color, paintFor } from './terminal/color.js';
 import { printable } from './terminal/text.js';
 
@@ -40,10 +41,28 @@ export function showConnection(
 }
 
 /**
+ * Lets `watch` show what changes in ZooKeeper, from the first connection until a signal ends it: resolves to
+ * the exit code, 0 for SIGINT and SIGTERM. Changes of the connection are shown as well.
+ */
+export function watchZooKeeper(
+  call: ZooKeeperCall,
+  watch: (zookeeper: ZooKeeper, show: ShowChange, signal: AbortSignal) => Promise<void>,
+): Promise<number> {
+  const show = showChanges(call);
+  return onConnecting(call, (zookeeper, signal) =>
+    watching(signal, async () => {
+      await zookeeper.whenConnected({ signal });
+      const forget = followConnection(zookeeper, show);
+      await watch(zookeeper, show, signal).finally(forget);
+    }),
+  );
+}
+
+/**
  * Shows when the connection is lost, its session expires, and it is restored, until the returned function is
  * called.
  */
-export function followConnection(
+function followConnection(
   zookeeper: Pick<ZooKeeper, 'description' | 'onState'>,
   show: ShowChange,
 ): () => void {

@@ -1,6 +1,8 @@
+import type { SettingKind } from '../../core/settings/values.js';
 import type { Settings } from '../settings/settings.js';
 import type { SettingDefaults, SettingName } from '../settings/settings-table.js';
 import type { Call, WithZooKeeper } from './call.js';
+import { OF_ZOOKEEPER } from './command-settings.js';
 
 /**
  * Resolves to the exit code; a failure has been reported on standard error by then.
@@ -47,14 +49,15 @@ interface CommandFacts {
 }
 
 /**
- * An option of a command; `repeatable` collects the values of all its occurrences, `own`: it is no setting,
- * though one has its name, `verbatim`: its values are not checked for line breaks, and blanks and quotes at
- * their ends.
+ * An option of a command; `kind` reads its value, which the command gets as a text otherwise; `repeatable`
+ * collects the values of all its occurrences, `own`: it is no setting, though one has its name, `verbatim`: its
+ * values are not checked for line breaks, and blanks and quotes at their ends.
  */
 export type OptionRow = readonly [
   flags: string,
   help: string,
   more?: {
+    readonly kind?: SettingKind<unknown>;
     readonly default?: string;
     readonly repeatable?: true;
     readonly own?: true;
@@ -65,3 +68,34 @@ export type OptionRow = readonly [
 export const JSON_LINE: OptionRow = ['--json', 'one JSON object, on one line'];
 /** Of the commands that show changes. */
 export const JSON_CHANGES: OptionRow = ['--json', 'one JSON object for each change, on one line'];
+
+/**
+ * How to make the rows of a group whose commands all need ZooKeeper.
+ *
+ * @param shared the options that all of them have, before each one's own
+ * @param facts what else they have in common
+ */
+export function zooKeeperRows(
+  group: string,
+  shared: readonly OptionRow[],
+  facts: Partial<Pick<CommandRow, 'settings' | 'defaults'>> = {},
+) {
+  return (
+    name: string,
+    description: string,
+    examples: CommandRow['examples'],
+    args: CommandRow['arguments'] & {},
+    options: readonly OptionRow[],
+    load: () => Promise<Command<WithZooKeeper>>,
+  ): CommandRow => ({
+    name: `${group} ${name}`,
+    description,
+    arguments: args,
+    examples,
+    options: [...shared, ...options],
+    settings: OF_ZOOKEEPER,
+    zookeeper: 'required',
+    load,
+    ...facts,
+  });
+}

@@ -19,6 +19,13 @@ export interface Finding {
   readonly detail: string;
 }
 
+/** What was found of what a product keeps in a store next to the leases. */
+export interface PartReport {
+  /** Its id is the name of the report in the JSON of a command. */
+  readonly finding: Finding;
+  readonly report: object;
+}
+
 /** @param title what was examined. @default the id, in words */
 export function finding(
   id: string,

@@ -1,7 +1,6 @@
 import { onAbort } from '../../core/base/abort.js';
 import { explain } from '../../core/base/errors.js';
 import { defaultTaskId } from '../../core/base/host/task-id.js';
-import { parseInteger } from '../../core/settings/values.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { elect } from '../../zookeeper/recipes/elect.js';
 import { lock } from '../../zookeeper/recipes/lock.js';
@@ -9,14 +8,14 @@ import { readLock, writeLock } from '../../zookeeper/recipes/read-write-lock.js'
 import { semaphore } from '../../zookeeper/recipes/semaphore.js';
 import { connectTo, type ZooKeeperCall } from '../kit/call.js';
 import { UsageError } from '../kit/exit-codes.js';
-import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
+import type { HoldingOptions } from '../kit/holding.js';
 import { type Hold, runHeldCommand } from '../supervisor/held-command.js';
 
 /** The options, as they are on the command line; those of read/write locks and semaphores among them. */
 interface Options extends HoldingOptions {
   readonly read?: boolean;
   readonly write?: boolean;
-  readonly leases?: string;
+  readonly leases?: number;
 }
 
 /** What there is to hold, and how to contend for it. */
@@ -30,7 +29,7 @@ const CONTENDERS = {
   semaphore: (zookeeper: ZooKeeper, path: string, data: string, { leases }: Options) => {
     if (leases === undefined)
       throw new UsageError('expected --leases N, the same for all users of the semaphore');
-    return semaphore(zookeeper, path, { data, leases: parseInteger(leases, '--leases', 1, 1_000_000) });
+    return semaphore(zookeeper, path, { data, leases });
   },
 };
 
@@ -42,14 +41,11 @@ export type HeldKind = keyof typeof CONTENDERS;
 /**
  * `nodelease zk lock|elect|rwlock|semaphore PATH -- command`: runs the command while it holds that. The
  * command finds the path and the fencing token in its variables.
- *
- * @param example a call of this kind
  */
 export const holdRecipe =
-  (kind: HeldKind, example: string) =>
+  (kind: HeldKind) =>
   async (call: ZooKeeperCall<Options>, path: string, ...command: string[]): Promise<number> => {
     const { options, settings, io } = call;
-    const timeoutMs = waitTimeout(options);
     const taskId = settings.taskId ?? (await defaultTaskId(io));
     const zookeeper = await connectTo(settings.zookeeper, io);
     let held: Hold | undefined;
@@ -58,9 +54,7 @@ export const holdRecipe =
       const contender = CONTENDERS[kind](zookeeper, path, taskId, options);
       return await runHeldCommand(call, {
         command,
-        example,
-        waits: timeoutMs !== 0,
-        acquire: async ({ log, signal, again }) => {
+        acquire: async ({ log, signal, again, timeoutMs }) => {
           const facts = { lock: path, taskId };
           log.info(facts, `standing for ${path}`);
           // ZooKeeper that is away is waited for after a loss only, or for the time-out.
@@ -86,7 +80,7 @@ export const holdRecipe =
           });
           return handle;
         },
-        variables: ({ token }) => ({ LOCK_PATH: path, LOCK_TOKEN: String(token) }),
+        variables: { LOCK_PATH: path },
       });
     } finally {
       others?.close();

@@ -20,7 +20,7 @@ const COLUMNS: readonly Column[] = [
  * `nodelease discovery ls --locks PATH[,PATH]`: shows who holds the locks there and below, and who waits for
  * them.
  */
-export function listLocks(call: ZooKeeperCall, given: string): Promise<number> {
+export function showLocks(call: ZooKeeperCall, given: string): Promise<number> {
   const { settings, io } = call;
   const paths = parsePaths(given, '--locks');
   const where = settings.zookeeper.connect.text;

@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { orAborted } from '../../core/base/abort.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { parseInteger } from '../../core/settings/values.js';
 import { barrier } from '../../zookeeper/recipes/barrier.js';
 import { counter } from '../../zookeeper/recipes/counter.js';
 import { type Queue, type QueueOptions, queue } from '../../zookeeper/recipes/queue/queue.js';
@@ -14,7 +13,7 @@ import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
 /** The options, as they are on the command line. */
 interface RecipeCommandOptions extends Pick<HoldingOptions, 'try' | 'timeout'> {
   readonly add?: string;
-  readonly count?: string;
+  readonly count?: number;
   readonly simple?: boolean;
   readonly lockPath?: string;
 }
@@ -30,7 +29,7 @@ const barrierCommand =
     return onConnecting(call, async (zookeeper, signal) => {
       const gate = barrier(zookeeper, path);
       await zookeeper.whenConnected({ signal });
-      await gate[act]({ signal, ...(act === 'wait' && { timeoutMs }) });
+      await gate[act]({ signal, timeoutMs });
       const state = act === 'set' ? 'set' : 'open';
       return answer(call, { report: { path, state }, lines: [state] });
     });
@@ -91,8 +90,7 @@ export function putCommand(call: RecipeCall, path: string, item?: string): Promi
 export function takeCommand(call: RecipeCall, path: string): Promise<number> {
   const { options, io } = call;
   const timeoutMs = waitTimeout(options);
-  const { count = '1', lockPath } = options;
-  const wanted = parseInteger(count, '--count', 1, 1_000_000_000);
+  const { count = 1, lockPath } = options;
   return onConnecting(call, async (zookeeper, signal) => {
     const format = formatOf(options);
     const items: Queue<Buffer | TakenItem> =
@@ -100,7 +98,7 @@ export function takeCommand(call: RecipeCall, path: string): Promise<number> {
         ? queue(zookeeper, path, format)
         : queue(zookeeper, path, { ...format, lockPath });
     await zookeeper.whenConnected({ signal });
-    for (let taken = 0; taken < wanted; taken += 1) {
+    for (let taken = 0; taken < count; taken += 1) {
       const item = await items.take({ timeoutMs, signal });
       const data = Buffer.isBuffer(item) ? item : item.data;
       if (options.json) sayJson(io, isUtf8(data) ? { item: `${data}` } : { base64: data.toString('base64') });

@@ -1,6 +1,6 @@
-import { type CommandRow, JSON_LINE, type OptionRow } from '../kit/command-row.js';
+import { integer } from '../../core/settings/values.js';
+import { type CommandRow, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
 import { OF_ZOOKEEPER } from '../kit/command-settings.js';
-import { zooKeeperRows } from '../kit/group-rows.js';
 import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../kit/holding.js';
 import type { HeldKind } from './hold-command.js';
 
@@ -19,9 +19,11 @@ function holding(
   own: readonly OptionRow[] = [],
   flags = '',
 ): CommandRow {
-  const example = `zk ${kind} /locks/report ${flags}-- ./report.sh`;
-  const examples = [example, `zk ${kind} /locks/report ${flags}--timeout 1m -- ./report.sh`] as const;
-  const load = async () => (await import('./hold-command.js')).holdRecipe(kind, example);
+  const examples = [
+    `zk ${kind} /locks/report ${flags}-- ./report.sh`,
+    `zk ${kind} /locks/report ${flags}--timeout 1m -- ./report.sh`,
+  ] as const;
+  const load = async () => (await import('./hold-command.js')).holdRecipe(kind);
   return {
     ...row(kind, description, examples, [PATH], [...own, ...HOLDING_OPTIONS], load),
     runs: true,
@@ -53,7 +55,13 @@ export const RECIPE_COMMANDS = [
   holding(
     'semaphore',
     "run a command while one of N leases is held: Curator's InterProcessSemaphoreV2",
-    [['--leases <n>', 'how many may hold at a time, 1 to 1000000; the same for all users']],
+    [
+      [
+        '--leases <n>',
+        'how many may hold at a time, 1 to 1000000; the same for all users',
+        { kind: integer(1, 1_000_000) },
+      ],
+    ],
     '--leases 3 ',
   ),
   { name: 'zk barrier', description: 'a gate that is open unless a task has set it' },
@@ -104,7 +112,7 @@ export const RECIPE_COMMANDS = [
     ['zk queue take /queues/work', 'zk queue take /queues/work -n 10 --timeout 30s'],
     [PATH],
     [
-      ['-n, --count <k>', 'how many, 1 to 1000000000 (default: 1)'],
+      ['-n, --count <k>', 'how many, 1 to 1000000000 (default: 1)', { kind: integer(1, 1_000_000_000) }],
       SIMPLE,
       [
         '--lock-path <path>',

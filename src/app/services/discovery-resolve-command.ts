@@ -1,4 +1,3 @@
-import { ConfigError } from '../../core/base/errors.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
 import { DiscoveryResolver } from '../../zookeeper/discovery/discovery-resolver.js';
@@ -22,8 +21,7 @@ import { parseEndpointName } from '../settings/endpoints.js';
 
 /** The options of `discovery resolve`, as they are on the command line. */
 interface ResolveOptions {
-  /** `service` or `endpoint`. */
-  readonly kind: string;
+  readonly kind: 'service' | 'endpoint';
   readonly strategy: string;
 }
 
@@ -38,7 +36,7 @@ const READ_TIMEOUT_MS = 15_000;
  * programs take it as an argument, so it is an http or https URL, or a Dubbo application's, without user information. Resolves to the
  * exit code: 1 where no instance can be used, with the reason on standard error.
  *
- * @throws {ConfigError} when the name, the kind or the strategy is invalid
+ * @throws {ConfigError} when the name or the strategy is invalid
  */
 export async function resolveService(call: ZooKeeperCall<ResolveOptions>, name: string): Promise<number> {
   const { options, settings, io } = call;
@@ -59,7 +57,7 @@ export async function resolveService(call: ZooKeeperCall<ResolveOptions>, name: 
         const why = trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined);
         const message = `the instances of ${source.name} could not be read within ${READ_TIMEOUT_MS} ms`;
         const because = why === undefined ? '' : `: ${why}`;
-        throw new ZooKeeperError(message + because, { fault: 'timeout', outcome: 'unknown' });
+        throw new ZooKeeperError(message + because, 'timeout', 'unknown');
       };
       await callWithTimeout({ clock, timeoutMs: READ_TIMEOUT_MS, signal }, () => source.ready).catch(unread);
       const accept = (each: ServiceInstance) => requestableUrl(each) !== undefined;
@@ -97,9 +95,9 @@ function requestableUrl(instance: ServiceInstance): string | undefined {
 
 /**
  * Where the instances come from, and the parent znode of them.
- * @throws {ConfigError} when the name or the kind is invalid
+ * @throws {ConfigError} when the name is invalid
  */
-function originOf(name: string, kind: string, basePath: string, { clock, random }: Io) {
+function originOf(name: string, kind: ResolveOptions['kind'], basePath: string, { clock, random }: Io) {
   if (kind === 'service') {
     checkServiceName(name, 'name');
     return {
@@ -108,7 +106,6 @@ function originOf(name: string, kind: string, basePath: string, { clock, random 
         new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable }),
     };
   }
-  if (kind !== 'endpoint') throw new ConfigError('--kind', kind, 'service or endpoint');
   const { endpoint, key } = parseEndpointName({ text: name, label: 'name', flag: true });
   return {
     path: endpointPath(endpoint, key),

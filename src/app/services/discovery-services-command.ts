@@ -2,8 +2,7 @@ import { isFault } from '../../zookeeper/client/zookeeper-error.js';
 import { dubboFacts, dubboText, isDubboFolder } from '../../zookeeper/services/instance/dubbo-instance.js';
 import { mixedPayloads } from '../../zookeeper/services/instance/mixed-payloads.js';
 import { checkServiceName } from '../../zookeeper/services/instance/new-instance.js';
-import { isInService, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
-import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
+import { instanceState, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import { instanceUrl } from '../../zookeeper/services/instance/uri-spec.js';
 import { type InstanceWithStat, ServiceDirectory } from '../../zookeeper/services/service-directory.js';
 import { servicePath } from '../../zookeeper/services/service-path.js';
@@ -100,21 +99,17 @@ function rowsOf({ name, instances }: ServiceReport): Cell[][] {
   if (instances.length === 0) return [[name, ['-', 'dim']]];
   return instances.map(({ instance, stat: { owner, modifiedAt } }) => {
     const { id, address = null, port = null, sslPort, serviceType, payload } = instance;
+    const state = instanceState(instance);
     return [
       name,
       id,
       formatAddress({ address, port }),
       `${sslPort ?? ''}`,
       [serviceType, 'dim'],
-      stateOf(instance),
+      [state, state === 'enabled' ? 'green' : 'yellow'],
       owner === undefined ? ['none', 'dim'] : `alive ${owner}`,
       [`${new Date(modifiedAt).toISOString().slice(0, -5)}Z`, 'dim'],
       dubboText(instance) ?? (payload === undefined ? '' : JSON.stringify(payload)),
     ];
   });
-}
-
-function stateOf(instance: ServiceInstance): Cell {
-  if (!instance.enabled) return ['disabled', 'yellow'];
-  return isInService(instance) ? ['enabled', 'green'] : ['out of service', 'yellow'];
 }

@@ -3,7 +3,7 @@ import type { Znode } from '../../zookeeper/client/zookeeper.js';
 import { dubboText, isDubboFolder } from '../../zookeeper/services/instance/dubbo-instance.js';
 import { decodeInstance } from '../../zookeeper/services/instance/instance-codec.js';
 import { claimIn } from '../../zookeeper/services/instance/lease-claim.js';
-import { isInService, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
+import { instanceState, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import { shortened } from '../../zookeeper/services/shortened.js';
 import { excerpt, MAX_TEXT } from '../http/console/excerpt.js';
 
@@ -19,17 +19,7 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
       text: excerpt(data.toString('utf8', 0, 4 * MAX_TEXT)),
       ...(isDubboFolder(id) ? { isDubboFolder: true } : { problem: decoded.problem }),
     };
-  const {
-    name,
-    id: ownId,
-    address,
-    port = null,
-    sslPort = null,
-    serviceType,
-    enabled,
-    payload,
-  } = decoded.instance;
-  const state = !enabled ? 'disabled' : isInService(decoded.instance) ? 'enabled' : 'out of service';
+  const { name, id: ownId, address, port = null, sslPort = null, serviceType, payload } = decoded.instance;
   const dubbo = dubboText(decoded.instance);
   const isElsewhere = name !== service || !id.startsWith(ownId);
   return {
@@ -39,7 +29,7 @@ export function readEntry(service: string, id: string, { data, stat }: Znode): P
       port,
       sslPort,
       serviceType,
-      state,
+      state: instanceState(decoded.instance),
       claim: claimIn(payload),
       ...(dubbo && { dubbo: excerpt(dubbo) }),
     },

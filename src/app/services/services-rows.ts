@@ -1,6 +1,6 @@
-import { JSON_LINE } from '../kit/command-row.js';
+import { choice } from '../../core/settings/values.js';
+import { JSON_LINE, zooKeeperRows } from '../kit/command-row.js';
 import { OF_SERVICES } from '../kit/command-settings.js';
-import { zooKeeperRows } from '../kit/group-rows.js';
 
 const row = zooKeeperRows('discovery', [], { settings: OF_SERVICES });
 
@@ -32,7 +32,7 @@ export const SERVICE_COMMANDS = [
       [
         '--kind <kind>',
         'what the name stands for: service, or endpoint, as nodelease run --announce has it',
-        { default: 'service' },
+        { kind: choice('service', 'endpoint'), default: 'service' },
       ],
       ['--strategy <name>', 'round-robin, random, sticky or weighted', { default: 'random' }],
     ],

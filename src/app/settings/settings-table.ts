@@ -40,13 +40,28 @@ const GROUPS = {
   HTTP: { rows: HTTP_SETTINGS },
   DNS,
   Logging: { rows: LOG_SETTINGS },
-} satisfies Readonly<Record<string, SettingGroup>>;
+} as const satisfies Readonly<Record<string, SettingGroup>>;
 
-type Group = (typeof GROUPS)[keyof typeof GROUPS];
-type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
-  ? All
-  : never;
-type Rows = AllOf<Group['rows']>;
+const ALL: readonly SettingGroup[] = Object.values(GROUPS);
+
+/** The row of each setting. */
+export const ROWS = {
+  ...LEASE_SETTINGS,
+  ...SHARDS.rows,
+  ...STORE_SETTINGS,
+  ...DATA_DIRS.rows,
+  ...ZOOKEEPER_SETTINGS,
+  ...ANNOUNCING_SETTINGS,
+  ...CONFIG.rows,
+  ...ZOOKEEPER_TLS_SETTINGS,
+  ...HTTP_SETTINGS,
+  ...DNS.rows,
+  ...LOG_SETTINGS,
+};
+type Rows = typeof ROWS;
+
+/** What products read themselves, by the fields of the settings. */
+const READERS = { ...SHARDS.read, ...DATA_DIRS.read, ...CONFIG.read };
 
 /** The settings, by their names on the command line: `task-id` is `--task-id` and `NODELEASE_TASK_ID`. */
 export type SettingName = keyof Rows;
@@ -54,13 +69,8 @@ export type SettingName = keyof Rows;
 /** What the text of a setting is read as. */
 export type SettingValue<Name extends SettingName> = ValueOf<Rows[Name]>;
 
-const ALL: readonly SettingGroup[] = Object.values(GROUPS);
-
 /** All settings, as one invocation has them. */
 export type AllSettings = GivenSettings<Rows>;
-
-/** The row of each setting. */
-export const ROWS: Rows = Object.assign({}, ...ALL.map(({ rows }) => rows));
 
 type FieldOf<Row> = Row extends { readonly field: infer Field } | { readonly option: infer Field }
   ? Exclude<Field & string, `${string}.${string}`>
@@ -71,10 +81,10 @@ export type PlainSettings = {
   readonly [Name in SettingName as FieldOf<Rows[Name]>]?: SettingValue<Name> | undefined;
 };
 
-type Readers = AllOf<Extract<Group, { read: unknown }>['read']>;
-
-/** What the groups read themselves. */
-export type ReadSettings = { readonly [Field in keyof Readers]?: ReturnType<Readers[Field]> };
+/** See {@link READERS}. */
+export type ReadSettings = {
+  readonly [Field in keyof typeof READERS]?: ReturnType<(typeof READERS)[Field]>;
+};
 
 /** Reads the settings that stand alone. @throws {ConfigError} */
 export function readPlain(all: AllSettings): PlainSettings {
@@ -84,10 +94,9 @@ export function readPlain(all: AllSettings): PlainSettings {
   return Object.fromEntries(fields) as PlainSettings;
 }
 
-/** Reads what the groups read themselves. @throws {ConfigError} */
-export function readByGroups(all: AllSettings): ReadSettings {
-  const readers = ALL.flatMap(({ read = {} }) => Object.entries(read));
-  return Object.fromEntries(readers.map(([field, read]) => [field, read(all as never)])) as ReadSettings;
+/** Reads what products read themselves. @throws {ConfigError} */
+export function readByProducts(all: AllSettings): ReadSettings {
+  return Object.fromEntries(Object.entries(READERS).map(([field, read]) => [field, read(all)]));
 }
 
 /** Defaults of settings, as their users would write them. */

@@ -21,7 +21,7 @@ afterAll(() => authority.dispose());
 describe('settings', () => {
   it('have defaults, and leave to the cluster what the cluster decides', () => {
     expect(read()).toEqual({
-      store: { kind: 'file', url: 'file:.nodelease', directory: '.nodelease' },
+      store: 'file:.nodelease',
       logLevel: 'info',
       provider: 'store',
     });
@@ -332,7 +332,7 @@ describe('settings', () => {
       }
       expect(() => read({}, { NODELEASE_STORE: `file:${text}` })).toThrow(/^NODELEASE_STORE: expected no /);
       expect(() => read({ store: `file:${text}` })).toThrow(/^--store: expected no /);
-      expect(read({ store: 'file:x' }, { NODELEASE_STORE: `file:${text}` }).store.url).toBe('file:x');
+      expect(read({ store: 'file:x' }, { NODELEASE_STORE: `file:${text}` }).store).toBe('file:x');
     },
   );
 

@@ -5,13 +5,12 @@ import { leastGraceMs, MAX_NODE_IDS } from '../../core/lease/model/lease-state.j
 import { type Given, GivenSettings, refuse, type SettingSources } from '../../core/settings/sources.js';
 import { parseInteger } from '../../core/settings/values.js';
 import type { StoreAccess } from '../../core/store/store-access.js';
-import type { StoreUrl } from '../../core/store/store-kind.js';
 import {
   type AllSettings,
   type PlainSettings,
   type ReadSettings,
   ROWS,
-  readByGroups,
+  readByProducts,
   readPlain,
   SETTINGS,
   type SettingValue,
@@ -30,7 +29,8 @@ export type RetirePolicy = SettingValue<'on-retire'>;
 
 /** The settings of one invocation: checked, typed, durations in milliseconds. */
 export interface Settings extends PlainSettings, ReadSettings, StoreAccess {
-  readonly store: StoreUrl;
+  /** The URL of the store of the leases, in its normal form. */
+  readonly store: string;
   /** Where node ids come from. */
   readonly provider: SettingValue<'provider'>;
   readonly logLevel: SettingValue<'log-level'>;
@@ -58,7 +58,7 @@ export function readSettings(sources: SettingSources): Settings {
     nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
     ...readStoreAccess(all, store),
     zookeeper: readZooKeeper(all),
-    ...readByGroups(all),
+    ...readByProducts(all),
   };
   checkGrace(all, settings);
   checkNodeId(all, settings);

@@ -1,6 +1,6 @@
 import { refuse } from '../../core/settings/sources.js';
 import type { StoreAccess } from '../../core/store/store-access.js';
-import type { OwnSettings, StoreUrl } from '../../core/store/store-kind.js';
+import type { OwnSettings } from '../../core/store/store-kind.js';
 import { listed, STORES, storeKindOf } from '../../core/store/stores.js';
 import type { AllSettings, SettingName } from './settings-table.js';
 import { readTlsFiles, tlsFile } from './tls-files.js';
@@ -11,7 +11,7 @@ import { readTlsFiles, tlsFile } from './tls-files.js';
  *
  * @throws {ConfigError} naming the setting as the user gave it, and what was expected
  */
-export function readStoreAccess(all: AllSettings, { url }: StoreUrl): StoreAccess {
+export function readStoreAccess(all: AllSettings, url: string): StoreAccess {
   const { own, endpoint: takesEndpoint } = storeKindOf(url) ?? {};
   for (const { own: other, schemes } of STORES) {
     if (other === own) continue;

@@ -1,4 +1,3 @@
-import { ConfigError } from '../../core/base/errors.js';
 import type {
   DatumHead,
   DatumReport,
@@ -7,7 +6,7 @@ import type {
   SharedDataReport,
 } from '../../zookeeper/shared-data/data-report.js';
 import { isEntry, parsed, removeEntry, writeEntry } from '../../zookeeper/shared-data/edit.js';
-import { checkAddress, checkRoot, KINDS, titleOf } from '../../zookeeper/shared-data/layout.js';
+import { checkAddress, checkRoot, titleOf } from '../../zookeeper/shared-data/layout.js';
 import { readSharedData, type SharedDataQuery } from '../../zookeeper/shared-data/report.js';
 import { type SharedData, sharedData } from '../../zookeeper/shared-data/shared-data.js';
 import { SharedDataError } from '../../zookeeper/shared-data/shared-data-error.js';
@@ -21,7 +20,7 @@ import { someOf } from '../kit/terminal/text.js';
 interface DataCommandOptions {
   readonly root: string;
   readonly scope?: string;
-  readonly kind?: string;
+  readonly kind?: Kind;
   readonly type?: string;
   readonly keyType?: string;
 }
@@ -97,8 +96,6 @@ function write(
   const value = parsed({ type: options.type ?? 'String', value: text }, 'value');
   const key =
     keyText === undefined ? undefined : parsed({ type: options.keyType ?? 'String', value: keyText }, 'key');
-  const isElement = options.kind === undefined || options.kind === 'set' || options.kind === 'list';
-  if (!isElement) throw new ConfigError('--kind', options.kind, 'set or list');
   return changed(call, name, kind ? 'written' : 'added', async (shared, scope, signal) => {
     const query = { connect: '', root: options.root, address: { name, scope }, key: '' };
     const found = async () => (await readSharedData(shared.context.zookeeper, query, signal)).data[0]?.kind;
@@ -123,10 +120,8 @@ export function rm(call: DataCall, name: string, key?: string): Promise<number> 
 
 /** @throws {ConfigError} for an option that no data could have */
 export function checkOptions(options: DataCommandOptions, name?: string): DataCommandOptions {
-  const { root, scope = '', kind } = options;
+  const { root, scope = '' } = options;
   checkRoot(root, '--root');
-  if (kind !== undefined && !KINDS.some((each) => each === kind))
-    throw new ConfigError('--kind', kind, `one of ${KINDS.join(', ')}`);
   if (name !== undefined) checkAddress({ name, scope });
   return options;
 }

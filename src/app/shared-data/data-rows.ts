@@ -1,5 +1,5 @@
-import { JSON_CHANGES, JSON_LINE, type OptionRow } from '../kit/command-row.js';
-import { zooKeeperRows } from '../kit/group-rows.js';
+import { choice } from '../../core/settings/values.js';
+import { JSON_CHANGES, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
 
 const NAME = ['<name>', 'its name'] as const;
 const VALUE = ['<value>', 'the value'] as const;
@@ -35,7 +35,14 @@ export const DATA_COMMANDS = [
     'show what shared data there is',
     ['data ls', 'data ls --kind map --json'],
     [],
-    [['--kind <kind>', 'scalar, set, list or map (default: all)'], JSON_LINE],
+    [
+      [
+        '--kind <kind>',
+        'scalar, set, list or map (default: all)',
+        { kind: choice('scalar', 'set', 'list', 'map') },
+      ],
+      JSON_LINE,
+    ],
     command('ls'),
   ),
   row(
@@ -67,7 +74,11 @@ export const DATA_COMMANDS = [
     'add a value to a set, or append it to a list',
     ['data add members alice', 'data add steps build --kind list'],
     [NAME, VALUE],
-    [['--kind <kind>', 'set or list (default: whichever it is, a new set)'], TYPE, JSON_LINE],
+    [
+      ['--kind <kind>', 'set or list (default: whichever it is, a new set)', { kind: choice('set', 'list') }],
+      TYPE,
+      JSON_LINE,
+    ],
     command('add'),
   ),
   row(

@@ -1,17 +1,8 @@
-import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { isFault } from '../../zookeeper/client/zookeeper-error.js';
-import type { DatumHead, SharedDataReport } from '../../zookeeper/shared-data/data-report.js';
+import type { DataEntry, DatumHead, SharedDataReport } from '../../zookeeper/shared-data/data-report.js';
 import { readSharedData } from '../../zookeeper/shared-data/report.js';
-import { onConnecting, watching } from '../kit/call.js';
-import { followConnection, showChanges, showConnection } from '../kit/changes.js';
+import { showConnection, watchZooKeeper } from '../kit/changes.js';
 import { pluralize } from '../kit/terminal/text.js';
-import {
-  type DataChange,
-  type DataItem,
-  dataChange,
-  dataChangeReport,
-  dataChangeText,
-} from './data-change.js';
 import { checkOptions, type DataCall } from './data-command.js';
 
 const COLORS = { present: undefined, added: 'green', changed: 'cyan', removed: 'yellow' } as const;
@@ -31,10 +22,7 @@ export function watchData(call: DataCall, name?: string): Promise<number> {
     name === undefined
       ? { only: (head: DatumHead) => scope === undefined || head.scope === scope }
       : { address: { name, scope: scope ?? '' } };
-  const show = showChanges(call);
-  const follow = async (zookeeper: ZooKeeper, signal: AbortSignal): Promise<never> => {
-    await zookeeper.whenConnected({ signal });
-    followConnection(zookeeper, show);
+  return watchZooKeeper(call, async (zookeeper, show, signal) => {
     const { description } = zookeeper;
     let known: ReadonlyMap<string, DataItem> | undefined;
     for (;;) {
@@ -55,8 +43,7 @@ export function watchData(call: DataCall, name?: string): Promise<number> {
       }
       await io.clock.sleep(Math.max(PAUSE.minMs, PAUSE.factor * (io.clock.monotonic() - begun)), signal);
     }
-  };
-  return onConnecting(call, (zookeeper, signal) => watching(signal, () => follow(zookeeper, signal)));
+  });
 }
 
 /** By their paths. */
@@ -78,4 +65,77 @@ function changesBetween(
   return [...new Set([...known.keys(), ...items.keys()])].flatMap(
     (path) => dataChange(known.get(path), items.get(path)) ?? [],
   );
+}
+
+/** A datum, or one entry of it. A scalar is an entry, too. */
+export interface DataItem {
+  readonly head: DatumHead;
+  /** Null for the datum itself. */
+  readonly entry: DataEntry | null;
+}
+
+/** A change of shared data. */
+interface DataChange {
+  /** `present`: it was there already when the watch began. */
+  readonly kind: 'present' | 'added' | 'changed' | 'removed';
+  /** As it is now or, for one that was removed, as it was last. */
+  readonly item: DataItem;
+  readonly previous: DataItem | undefined;
+}
+
+/** The change of one znode between two readings; undefined without a visible one. */
+export function dataChange(
+  previous: DataItem | undefined,
+  item: DataItem | undefined,
+): DataChange | undefined {
+  if (item === undefined) return previous && { kind: 'removed', item: previous, previous };
+  if (previous === undefined) return { kind: 'added', item, previous };
+  return visible(item) === visible(previous) ? undefined : { kind: 'changed', item, previous };
+}
+
+/** What a write of the same data does not change. */
+function visible({ head, entry }: DataItem): string {
+  const { key, scalar, owner, place } = entry ?? {};
+  const { name, scope, kind, lifespan } = head;
+  return JSON.stringify([
+    name,
+    scope,
+    kind,
+    lifespan,
+    entry?.problem ?? head.problem,
+    key,
+    scalar,
+    owner,
+    place,
+  ]);
+}
+
+/** A change for programs, without its time. */
+function dataChangeReport({ kind: change, item, previous }: DataChange): object {
+  return { change, ...item.head, entry: item.entry, previous: previous ? previous.entry : null };
+}
+
+/** A change for people, without its time: `map "limits": entry "eu" changed: Integer 3 → Integer 5`. */
+export function dataChangeText({ kind, item: { head, entry }, previous }: DataChange): string {
+  const { name, scope, path } = head;
+  const datum =
+    name === null
+      ? path
+      : `${head.kind} ${JSON.stringify(name)}${scope ? ` of scope ${JSON.stringify(scope)}` : ''}`;
+  const textOf = (each: DataEntry | null | undefined) =>
+    each?.scalar ? `${each.scalar.type} ${each.scalar.value}` : 'no element';
+  const was = previous?.entry ? textOf(previous.entry) : undefined;
+  const now = entry && textOf(entry);
+  const facts = [
+    now && (kind === 'changed' && was !== undefined && was !== now ? `${was} → ${now}` : now),
+    entry?.place ? `place ${entry.place} of its collision chain` : undefined,
+    entry?.owner ? `session ${entry.owner}` : undefined,
+    entry?.problem ?? head.problem,
+  ].filter((fact) => fact);
+  const which = entry?.key
+    ? ` ${head.kind === 'list' ? 'index' : 'entry'} ${JSON.stringify(entry.key.value)}`
+    : entry && !entry.scalar
+      ? ` ${entry.path}`
+      : '';
+  return `${datum}${which} ${kind === 'present' ? 'is there' : kind}${facts.length > 0 ? `: ${facts.join(', ')}` : ''}`;
 }

@@ -1,13 +1,11 @@
 import type { Clock } from '../../core/base/clock.js';
 import { WaitTimeoutError } from '../../core/base/errors.js';
-import { type Call, logFailure } from '../kit/call.js';
+import type { Call } from '../kit/call.js';
 import { ExitCode } from '../kit/exit-codes.js';
-import type { HoldingOptions } from '../kit/holding.js';
-import { type Logger, loggerFor } from '../kit/log/logger.js';
-import { SignalRelay } from '../kit/terminal/signal-relay.js';
-import { inheritedFiles } from './child.js';
+import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
+import type { Logger } from '../kit/log/logger.js';
 import type { Held } from './held.js';
-import { commandToRun, SupervisedCommand } from './supervised-command.js';
+import { type SupervisedCommand, withCommand } from './supervised-command.js';
 
 /** What a command runs for: a lock, or whatever else has a fencing token and may be lost. */
 export interface Hold extends Held {
@@ -18,65 +16,56 @@ export interface Hold extends Held {
 interface HeldCommandOptions {
   /** What follows `--`. */
   readonly command: readonly string[];
-  /** A call of nodelease of this kind, for the complaint that there is no command. */
-  readonly example: string;
-  /** False where it is acquired at once or not at all. */
-  readonly waits: boolean;
   /**
    * Acquires it, `again` where it has been held before, and lost. The signal aborts with `Interrupted` when a
-   * signal asks for an end.
+   * signal asks for an end. The time-out is in milliseconds, undefined for without limit.
    */
   readonly acquire: (request: {
     readonly log: Logger;
     readonly signal: AbortSignal;
     readonly again: boolean;
+    readonly timeoutMs: number | undefined;
   }) => Promise<Hold>;
-  /** The command's variables, in addition to those of this process. */
-  readonly variables: (hold: Hold) => Readonly<Record<string, string>>;
+  /** The command's variables, in addition to those of this process and the token. */
+  readonly variables: Readonly<Record<string, string>>;
 }
 
 /**
  * Acquires something, runs a command while it is held, and releases it when no work is left. Resolves to the
  * command's exit code, or to the one for what kept it from running; a failure has been logged by then.
  *
- * @throws {ConfigError} or {UsageError} when it is called wrongly
+ * @throws {ConfigError} when it is called wrongly
  */
 export async function runHeldCommand(
-  { options: { restart }, settings, io }: Call<HoldingOptions>,
-  { acquire, variables, waits, ...asked }: HeldCommandOptions,
+  call: Call<HoldingOptions>,
+  { command, acquire, variables }: HeldCommandOptions,
 ): Promise<number> {
-  const command = commandToRun(asked.command, asked.example, io);
-  if (typeof command === 'number') return command;
-  // The first of several runs must not close what the next one's guard needs.
-  const files = restart ? [] : inheritedFiles();
-  const signals = new SignalRelay(io.signals);
-  const log = await loggerFor(settings, io);
-  const supervised = new SupervisedCommand({ command, files, io, signals });
-  try {
-    for (let again = false; ; again = true) {
-      const hold = await acquire({ log, signal: signals.interrupted, again });
-      const ended = new AbortController();
-      void followDeadline(supervised, hold, io.clock, ended.signal);
-      const env = { ...io.env, ...variables(hold) };
-      const run = supervised.run({ lease: hold, env, log });
-      const { exitCode, workEnded } = await run.finally(() => ended.abort());
-      const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
-      // Where work may be left, it is not for others before it has expired (rule 8).
-      if (workEnded) await hold.release();
-      if (!isLost || !workEnded || !restart || signals.hasAskedToStop) return exitCode;
-      log.info('standing again, to start the command again');
-    }
-  } catch (error) {
-    // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would
-    // speak of what it is made of.
-    if (error instanceof WaitTimeoutError) {
-      log[waits ? 'warn' : 'info']({ exitCode: ExitCode.acquireTimeout }, error.message);
+  const { io } = call;
+  const { restart = false } = call.options;
+  const timeoutMs = waitTimeout(call.options);
+  return withCommand(call, command, restart, async (supervised, log, signals) => {
+    try {
+      for (let again = false; ; again = true) {
+        const hold = await acquire({ log, signal: signals.interrupted, again, timeoutMs });
+        const ended = new AbortController();
+        void followDeadline(supervised, hold, io.clock, ended.signal);
+        const env = { ...io.env, ...variables, LOCK_TOKEN: String(hold.token) };
+        const run = supervised.run({ lease: hold, env, log });
+        const { exitCode, workEnded } = await run.finally(() => ended.abort());
+        const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
+        // Where work may be left, it is not for others before it has expired (rule 8).
+        if (workEnded) await hold.release();
+        if (!isLost || !workEnded || !restart || signals.hasAskedToStop) return exitCode;
+        log.info('standing again, to start the command again');
+      }
+    } catch (error) {
+      // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would
+      // speak of what it is made of.
+      if (!(error instanceof WaitTimeoutError)) throw error;
+      log[timeoutMs === 0 ? 'info' : 'warn']({ exitCode: ExitCode.acquireTimeout }, error.message);
       return ExitCode.acquireTimeout;
     }
-    return logFailure(error, log, ' before the command was started');
-  } finally {
-    signals.close();
-  }
+  });
 }
 
 /**

@@ -1,39 +1,49 @@
 import { closeSync } from 'node:fs';
 import { explain } from '../../core/base/errors.js';
-import { ExitCode, UsageError } from '../kit/exit-codes.js';
-import type { Logger } from '../kit/log/logger.js';
+import { type Call, logFailure } from '../kit/call.js';
+import { ExitCode } from '../kit/exit-codes.js';
+import { type Logger, loggerFor } from '../kit/log/logger.js';
 import type { Io } from '../kit/terminal/io.js';
-import type { SignalRelay } from '../kit/terminal/signal-relay.js';
-import { type Child, ChildStartError, startChild } from './child.js';
+import { SignalRelay } from '../kit/terminal/signal-relay.js';
+import { type Child, ChildStartError, inheritedFiles, startChild } from './child.js';
 import { lookUpCommand } from './command-lookup.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
 import { type SuperviseOptions, supervise, type WorkEnd } from './supervisor.js';
 
-/** A command and its arguments. */
-type CommandWords = readonly [file: string, ...args: string[]];
-
 /**
- * The command that follows `--`. Where it cannot be executed, that has been reported, and this is the
- * exit code.
+ * Lets `work` run a command. Resolves to its exit code, or to the one for what kept the command from running,
+ * which has been reported or logged by then.
  *
- * @param example a call of nodelease that has one
- * @throws {UsageError} where there is none
+ * @param words the command and its arguments
+ * @param restarts whether it may be run more than once
+ * @throws {ConfigError} when `work` does
  */
-export function commandToRun(
-  [file, ...args]: readonly string[],
-  example: string,
-  io: Io,
-): CommandWords | number {
-  if (file === undefined)
-    throw new UsageError(`no command given: expected one after --, as in "nodelease ${example}"`);
+export async function withCommand(
+  { settings, io }: Pick<Call, 'settings' | 'io'>,
+  [file = '', ...args]: readonly string[],
+  restarts: boolean,
+  work: (command: SupervisedCommand, log: Logger, signals: SignalRelay) => Promise<number>,
+): Promise<number> {
   const lookup = lookUpCommand(file, io.env.PATH);
-  if (lookup === 'executable') return [file, ...args];
-  io.stderr(`nodelease: ${file}: ${lookup === 'not-found' ? 'command not found' : 'not executable'}\n`);
-  return lookup === 'not-found' ? ExitCode.notFound : ExitCode.notExecutable;
+  if (lookup !== 'executable') {
+    io.stderr(`nodelease: ${file}: ${lookup === 'not-found' ? 'command not found' : 'not executable'}\n`);
+    return lookup === 'not-found' ? ExitCode.notFound : ExitCode.notExecutable;
+  }
+  // The first of several runs must not close what the next one's guard needs.
+  const files = restarts ? [] : inheritedFiles();
+  const signals = new SignalRelay(io.signals);
+  const log = await loggerFor(settings, io);
+  try {
+    return await work(new SupervisedCommand({ command: [file, ...args], files, io, signals }), log, signals);
+  } catch (error) {
+    return logFailure(error, log, ' before the command was started');
+  } finally {
+    signals.close();
+  }
 }
 
-export interface SupervisedCommandOptions {
-  readonly command: CommandWords;
+interface SupervisedCommandOptions {
+  readonly command: readonly [file: string, ...args: string[]];
   /** The result of `inheritedFiles`. */
   readonly files: readonly number[];
   readonly io: Pick<Io, 'env' | 'clock' | 'keyboard'>;

@@ -113,7 +113,10 @@ export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
   // A pause since the lease was acquired may have outlasted it: then the command must not begin at all.
   if (lease.isValid()) child.begin();
   else child.group.signal('SIGKILL');
-  const loss = watchForLoss(lease);
+  let forgetLoss = () => {};
+  const lost = new Promise<LossReason>((resolve) => {
+    forgetLoss = onAbort(lease.signal, () => resolve(lossOf(lease)?.reason ?? 'taken'));
+  });
   const forgetRetirement = onRetirement(lease, () => {
     if (onRetire === 'drain')
       return log.info(
@@ -127,7 +130,7 @@ export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
   try {
     const next = await Promise.race([
       child.ended.then((end) => () => afterTheChild(end, child, options)),
-      loss.lost.then((reason) => () => afterTheLease(reason, child, options)),
+      lost.then((reason) => () => afterTheLease(reason, child, options)),
       (guard?.failed ?? never()).then((reason) => () => afterTheGuard(reason, child, options)),
       restart.then(() => (isAsked || lease.retiring?.aborted ? never() : endToRestart)),
     ]);
@@ -142,7 +145,7 @@ export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
     return result;
   } finally {
     forgetRetirement();
-    loss.forget();
+    forgetLoss();
     signals.handTo(undefined);
   }
 }
@@ -230,13 +233,4 @@ async function endToRestart(child: Child, options: SuperviseOptions): Promise<Wo
 
 function never(): Promise<never> {
   return new Promise(() => {});
-}
-
-/** The loss of a lease as a promise, and a way to drop the listener. */
-function watchForLoss(lease: Held): { readonly lost: Promise<LossReason>; readonly forget: () => void } {
-  let forget = () => {};
-  const lost = new Promise<LossReason>((resolve) => {
-    forget = onAbort(lease.signal, () => resolve(lossOf(lease)?.reason ?? 'taken'));
-  });
-  return { lost, forget };
 }

@@ -1,8 +1,8 @@
 import { lstat, open, rename, rm } from 'node:fs/promises';
 import type { RandomSource } from '../../core/base/clock.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
+import { objectIn } from '../../core/base/fields.js';
 import { Damage, readRegular, unless } from '../../core/base/files.js';
-import { objectIn } from '../../core/base/json-object.js';
 
 /** More than any wait file has, in bytes. */
 const MAX_BYTES = 65_536;

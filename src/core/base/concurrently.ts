@@ -1,3 +1,5 @@
+import { onAbort } from './abort.js';
+
 /** How many requests one caller has in flight at most, unless there is a reason for another number. */
 export const REQUESTS_AT_ONCE = 16;
 
@@ -22,8 +24,7 @@ export async function concurrently<T, R>(
   const end = (reason: unknown) => {
     for (const worker of workers) worker.abort(reason);
   };
-  const onAbort = () => end(signal?.reason);
-  signal?.addEventListener('abort', onAbort, { once: true });
+  const cancel = onAbort(signal, () => end(signal?.reason));
   try {
     await Promise.all(
       workers.map(async ({ signal: own }) => {
@@ -37,7 +38,7 @@ export async function concurrently<T, R>(
     end(error);
     throw error;
   } finally {
-    signal?.removeEventListener('abort', onAbort);
+    cancel();
   }
   return results;
 }

@@ -1,5 +1,6 @@
 import { link, lstat, rename, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
+import { parsed } from '../base/fields.js';
 import { codeOf, syncFolder, unless, writeDurably } from '../base/files.js';
 import { HeldTree } from './held-tree.js';
 
@@ -33,12 +34,8 @@ export interface Marker {
 
 /** The marker of the directory of `version`, or its problem, as the rest of the sentence "the marker …". */
 export function decodeMarker(text: string, version: number): Marker | string {
-  let fields: Partial<Marker> | null;
-  try {
-    fields = JSON.parse(text);
-  } catch {
-    return 'is not JSON';
-  }
+  const fields = parsed(text) as Partial<Marker> | null | undefined;
+  if (fields === undefined) return 'is not JSON';
   const { initializedAt, initializedFrom = null, version: named } = fields ?? {};
   if (named !== version) return `is of version ${JSON.stringify(named)}`;
   if (typeof initializedAt !== 'number' || !(initializedAt >= 0 && initializedAt <= MAX_TIME))

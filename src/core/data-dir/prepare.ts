@@ -235,9 +235,8 @@ class Preparation {
     const mode = links ? 'link' : (await canClone(call)) ? 'clone' : 'copy';
     if (mode === 'copy') await this.#checkSpace(plan);
     await this.#tree.within(dir.path, () => copyTree({ ...call, mode, step: this.#stepOf(plan) }));
-    const [after] = (await versionsIn(this.#tree, this.#nodeDir)).filter(
-      ({ version }) => version === dir.version,
-    );
+    const versions = await versionsIn(this.#tree, this.#nodeDir);
+    const after = versions.find(({ version }) => version === dir.version);
     if (after?.state !== 'valid')
       throw new DataDirError(`${this.#full(dir.path)} was removed while it was copied`);
     if (links) await this.#tree.within(dir.path, unmarkEnded);

@@ -1,4 +1,4 @@
-import { checkArguments } from '../base/arguments.js';
+import { checkArguments, kind, OBJECT } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, checkWhole, groupOf, indexOf } from './cluster-node-id.js';
 import { parseId } from './id-format.js';
@@ -92,16 +92,15 @@ export function idLayout(options: IdLayoutOptions): IdLayout {
   return { name, epochMs, timeBits, sequenceBits, nodeBits, lowest };
 }
 
+const LAYOUT = kind('what cluster16(), snowflake() or idLayout() returns', OBJECT.is);
+
 /**
  * Checks a layout that a caller without types, or with a hand-made layout, has passed.
  *
  * @throws {ConfigError} that names `layout`, or the field of it which is out of range
  */
 export function checkedLayout(layout: unknown): IdLayout {
-  if (typeof layout !== 'object' || layout === null) {
-    const given = typeof layout === 'function' ? 'a function' : layout;
-    throw new ConfigError('layout', given, 'what cluster16(), snowflake() or idLayout() returns');
-  }
+  checkArguments({ layout }, { layout: LAYOUT });
   return idLayout(layout as IdLayoutOptions);
 }
 

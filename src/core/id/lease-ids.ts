@@ -79,14 +79,12 @@ export async function uniqueIds(
     );
   }
   const generator = new UniqueIdGenerator({
-    ...{
-      layout: layout ?? cluster16(time.idWidth),
-      node: clusterNodeIdOf(id),
-      time,
-      clock: time.clock,
-      lagMs,
-      advanceMs,
-    },
+    layout: layout ?? cluster16(time.idWidth),
+    node: clusterNodeIdOf(id),
+    time,
+    clock: time.clock,
+    lagMs,
+    advanceMs,
   });
   // A fixed layout that is too narrow never adopts the width, so the new node ids are not given out.
   time.onWidth((idWidth) =>

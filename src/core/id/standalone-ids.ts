@@ -43,9 +43,12 @@ export function standaloneIds(options: StandaloneIdsOptions): UniqueIdGenerator 
   const startedAt = clock.now();
   if (!(startedAt > 0)) throw new ConfigError('clock', startedAt, 'a time after the year 1970');
   return new UniqueIdGenerator({
-    ...{ layout, node, clock },
+    layout,
+    node,
+    clock,
+    lagMs,
     // Never ahead of the clock: a successor would use a future time again.
-    ...{ lagMs, advanceMs: lagMs },
+    advanceMs: lagMs,
     time: {
       now: () => clock.now(),
       after: Math.floor(startedAt),

@@ -275,7 +275,7 @@ describe('a generator', () => {
     ],
     [
       { layout: snowflake as never },
-      'layout: expected what cluster16(), snowflake() or idLayout() returns, got "a function"',
+      'layout: expected what cluster16(), snowflake() or idLayout() returns, got a function',
     ],
     [{ layout: {} as never }, 'layout.timeBits: expected a whole number from 34 to 48, got undefined'],
     [{ layout: { ...cluster16(9), name: 7 as never } }, 'layout.name: expected a text, got 7'],

@@ -37,8 +37,6 @@ export interface SettingGroup {
   readonly rows: SettingRows;
   /** The commands that have all of them. Other commands name the settings that they have. */
   readonly commands?: readonly string[];
-  /** What reads those that depend on each other, by the fields of the result. */
-  readonly read?: Readonly<Record<string, (all: never) => unknown>>;
 }
 
 type NameOf<Rows> = keyof Rows & string;

@@ -1,6 +1,6 @@
-import { messageOf, textOf } from './fields.js';
+import { messageOf, textOf } from '../base/fields.js';
 import type { StoreError } from './lease-store.js';
-import type { Failing } from './store-request.js';
+import type { Failing, Operation } from './store-request.js';
 
 /**
  * The failure of a request whose connection failed, or whose time was over, before the head of a reply had
@@ -41,6 +41,29 @@ export function connectionFailure(
   const detail = `connection lost${causes.length > 0 ? `: ${said}` : messageOf(error)}`;
   return failing(error)('unreachable', 'unknown', detail);
 }
+
+/**
+ * The failure of a request that was answered with a status that means the same in every store, and is no
+ * success.
+ *
+ * @param said what the server said, as a clause; without a code of its own it is the status: `HTTP 503`
+ * @param isBusy whether the server asks to come back, whatever the status
+ */
+export function refusal(failed: Failing, status: number, said: string, isBusy = false): StoreError {
+  if (isBusy || status === 429 || status === 408 || (status >= 500 && status !== 501)) {
+    const answer = said.startsWith('HTTP ') ? said : `HTTP ${status} (${said})`;
+    return failed('unavailable', 'unknown', `answered ${answer}`);
+  }
+  if (status === 501) return failed('unsupported', 'not-applied', `not supported by this server (${said})`);
+  return failed('rejected', status < 300 ? 'unknown' : 'not-applied', `refused (${said})`);
+}
+
+/** What it means for an operation that its object is absent, where the server says so. */
+export const ABSENCE: Readonly<Partial<Record<Operation, 'absent' | 'conflict'>>> = {
+  read: 'absent',
+  discard: 'absent',
+  replace: 'conflict',
+};
 
 /** The errors of the operating system and of Node in `error`: one for every address that was tried. */
 export function networkErrors(error: unknown): readonly unknown[] {

@@ -35,10 +35,16 @@ export class HttpClient {
   readonly #http: typeof http | typeof https;
   readonly #agent: http.Agent;
 
-  /** @param server an http or https URL, whose path comes before that of each request */
-  constructor(private readonly server: string) {
+  /**
+   * @param server an http or https URL, whose path comes before that of each request
+   * @param agentOptions what its connections have in addition to being kept
+   */
+  constructor(
+    readonly server: string,
+    agentOptions: https.AgentOptions = { maxSockets: 16 },
+  ) {
     this.#http = server.startsWith('https:') ? https : http;
-    this.#agent = new this.#http.Agent({ ...KEPT_CONNECTIONS, maxSockets: 16 });
+    this.#agent = new this.#http.Agent({ ...KEPT_CONNECTIONS, ...agentOptions });
   }
 
   /**
@@ -47,19 +53,38 @@ export class HttpClient {
    * @param path with its query, below the server's URL
    * @throws the errors of Node if there is no whole reply, and `signal.reason`
    */
-  async send(path: string, { method, headers, body, signal }: HttpRequest): Promise<HttpReply> {
+  async send(path: string, request: HttpRequest): Promise<HttpReply> {
+    const response = await this.open(path, request);
+    const text = (await buffer(response)).toString();
+    return { status: response.statusCode ?? 0, headers: response.headers, body: text };
+  }
+
+  /**
+   * Sends a request. Resolves once its answer has begun; a failure after that appears in the answer.
+   *
+   * @param onConnected called when there is a connection: before, no byte has been sent
+   * @throws as `send` does
+   */
+  async open(
+    path: string,
+    { method, headers, body, signal }: HttpRequest,
+    onConnected: () => void = () => undefined,
+  ): Promise<http.IncomingMessage> {
     signal.throwIfAborted();
-    const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       const options = {
         method,
         agent: this.#agent,
         signal,
         headers: { ...headers, 'content-length': body?.length ?? 0 },
       };
-      this.#http.request(`${this.server}${path}`, options, resolve).on('error', reject).end(body);
+      const request = this.#http.request(`${this.server}${path}`, options, resolve).on('error', reject);
+      request.once('socket', (socket) => {
+        if (!socket.connecting) onConnected();
+        else socket.once(this.#http === https ? 'secureConnect' : 'connect', onConnected);
+      });
+      request.end(body);
     });
-    const text = (await buffer(response)).toString();
-    return { status: response.statusCode ?? 0, headers: response.headers, body: text };
   }
 
   /** Closes the connections, also busy ones. */

@@ -18,13 +18,6 @@ export type {
 export { StoreError } from './lease-store.js';
 export { observedAge } from './observed-age.js';
 export { type OpenStoreOptions, openStore } from './open-store.js';
-export {
-  type ProbeCheck,
-  type ProbeCheckId,
-  type ProbeOptions,
-  type ProbeReport,
-  type ProbeStatus,
-  probeStore,
-} from './probe/probe.js';
+export { type ProbeOptions, probeStore } from './probe/probe.js';
+export type { ProbeCheck, ProbeCheckId, ProbeReport, ProbeStatus } from './probe/probe-report.js';
 export type { StoreAccess } from './store-access.js';
-export type { StoreUrl } from './store-kind.js';

@@ -3,10 +3,9 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import type { LeaseStore } from './lease-store.js';
 import type { StoreAccess } from './store-access.js';
-import type { StoreUrl } from './store-kind.js';
 import { checkEndpoint } from './store-settings.js';
-import { parseStoreUrl, STORE_FORMS } from './store-url.js';
-import { ACCESS, storeKindOf } from './stores.js';
+import { parseStoreUrl } from './store-url.js';
+import { ACCESS } from './stores.js';
 
 /** What a store needs in addition to its URL. */
 export interface OpenStoreOptions extends StoreAccess {
@@ -26,12 +25,10 @@ export interface OpenStoreOptions extends StoreAccess {
  * @throws {ConfigError} when the URL, the endpoint or the region cannot be used, or the package that the
  * store needs is not installed
  */
-export async function openStore(url: string | StoreUrl, options: OpenStoreOptions): Promise<LeaseStore> {
+export async function openStore(url: string, options: OpenStoreOptions): Promise<LeaseStore> {
   const { clock, endpoint } = checked(options, ACCESS);
   checkArguments({ clock });
-  const store = typeof url === 'string' ? parseStoreUrl(url) : url;
-  const kind = storeKindOf(Object(store).url);
-  if (kind === undefined) throw new ConfigError('store', url, STORE_FORMS);
+  const { kind, ...store } = parseStoreUrl(url);
   if (endpoint !== undefined) {
     if (kind.endpoint === undefined)
       throw new ConfigError('endpoint', endpoint, `no endpoint with the store ${store.url}`);

@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js';
-import { textOf } from './fields.js';
+import { textOf } from '../base/fields.js';
 
 /** Whether an import failed since this package is not installed, and not one of its own imports. */
 export function isNotInstalled(name: string, error: unknown): boolean {

@@ -62,7 +62,7 @@ export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 
   }
 
   create(key: string, body: string, metadata: ObjectMetadata, options?: WriteOptions): Promise<WriteResult> {
-    return this.write(this.request('create', key), { key, body, metadata }, options);
+    return this.write(this.request('create', options, key), { key, body, metadata });
   }
 
   replace(
@@ -72,16 +72,20 @@ export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 
     etag: string,
     options?: WriteOptions,
   ): Promise<WriteResult> {
-    return this.write(this.request('replace', key), { key, body, metadata, etag }, options);
+    return this.write(this.request('replace', options, key), { key, body, metadata, etag });
   }
 
   async discardProbe(key: string, options?: StoreCallOptions): Promise<void> {
     checkScratch(this.url, key);
-    await this.discard(key, options);
+    await this.discard(this.request('discard', options, key), key);
   }
 
-  protected request<Of extends Operation>(operation: Of, key?: string): StoreRequest<Of> {
-    return { operation, url: this.url, key, endpoint: this.endpoint };
+  protected request<Of extends Operation>(
+    operation: Of,
+    options: WriteOptions | undefined,
+    key?: string,
+  ): StoreRequest<Of> {
+    return { ...options, operation, url: this.url, key, endpoint: this.endpoint };
   }
 
   /**
@@ -109,7 +113,7 @@ export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 
       if (!next.more) break;
       // A server that repeats the same page would keep this loop for ever.
       if (next.token === undefined || next.token === token)
-        throw senseless(this.request('list'), 'a listing that cannot be continued');
+        throw senseless(this.request('list', undefined), 'a listing that cannot be continued');
       token = next.token;
     }
     // Each page was true at its own time.
@@ -121,12 +125,8 @@ export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 
     };
   }
 
-  protected abstract write(
-    request: StoreRequest,
-    content: ConditionalWrite,
-    options: WriteOptions | undefined,
-  ): Promise<WriteResult>;
+  protected abstract write(request: StoreRequest, content: ConditionalWrite): Promise<WriteResult>;
 
   /** Removes an object, if there is one. */
-  protected abstract discard(key: string, options: StoreCallOptions | undefined): Promise<unknown>;
+  protected abstract discard(request: StoreRequest, key: string): Promise<unknown>;
 }

@@ -2,10 +2,8 @@ import type { Setting } from '../settings/setting.js';
 import type { LeaseStore } from './lease-store.js';
 import type { Fail } from './url-path.js';
 
-/** Where the lease objects are kept: the URL of a store, taken apart. What else it has depends on its kind. */
-export interface StoreUrl {
-  /** The first scheme of the URLs of its kind. */
-  readonly kind: string;
+/** The URL of a store, taken apart. What else it has depends on its kind. */
+export interface ParsedUrl {
   /** In its normal form. */
   readonly url: string;
 }
@@ -59,7 +57,7 @@ export interface StoreKind<Options extends object = object> {
    * @param text what follows the scheme, and its slashes where the form has them
    * @throws {ConfigError} with what is wrong with it
    */
-  parse(text: string, given: GivenUrl): Partial<Options> & Partial<StoreUrl>;
+  parse(text: string, given: GivenUrl): Partial<Options> & Partial<ParsedUrl>;
 
   /**
    * Loads the driver and opens the store. Resolves before the store has been reached.

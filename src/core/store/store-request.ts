@@ -1,6 +1,7 @@
-import { type DerivedSignal, timeoutSignal } from '../base/abort.js';
+import { timeoutSignal } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
-import { StoreError, type StoreFault } from './lease-store.js';
+import { bounded } from './bounded.js';
+import { StoreError, type StoreFault, type WriteOptions } from './lease-store.js';
 
 /** What each operation is called in messages. */
 const DOING = {
@@ -17,8 +18,9 @@ const DOING = {
 /** Any operation of a driver. */
 export type Operation = keyof typeof DOING;
 
-/** One request to a store, for messages. Most stores have only operations on objects. */
-export interface StoreRequest<Of = Exclude<Operation, 'watch' | 'authenticate' | 'examine'>> {
+/** One request to a store, with the options of its call. Most stores have only operations on objects. */
+export interface StoreRequest<Of = Exclude<Operation, 'watch' | 'authenticate' | 'examine'>>
+  extends WriteOptions {
   readonly operation: Of;
   /** The store, as its user wrote it. */
   readonly url: string;
@@ -70,11 +72,34 @@ export function checkScratch(url: string, key: string): void {
   });
 }
 
-/** Aborts as `signal` does, or with a `TimeoutError` when the time of a request is over. */
-export function requestSignal(
-  { clock, requestTimeoutMs }: { readonly clock: Clock; readonly requestTimeoutMs: number },
+/** The limit of each request. */
+interface RequestLimits {
+  readonly clock: Clock;
+  /** Milliseconds. */
+  readonly requestTimeoutMs: number;
+}
+
+/** Makes a request, and gives it up for lack of time or by its signal. @throws {StoreError} as {@link bounded} does */
+export function boundedRequest<T>(
+  { clock, requestTimeoutMs: timeoutMs }: RequestLimits,
+  request: StoreRequest,
+  send: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const bounds = { clock, timeoutMs, signal: request.signal, what: attempt(request) };
+  return bounded(bounds, ({ signal }) => send(signal));
+}
+
+/** Calls `work` with a signal that aborts as `signal` does, or with a `TimeoutError` when the time is over. */
+export async function withinRequestTime<T>(
+  { clock, requestTimeoutMs }: RequestLimits,
   signal: AbortSignal | undefined,
-): DerivedSignal {
+  work: (limit: AbortSignal) => Promise<T>,
+): Promise<T> {
   const late = () => new DOMException(`no answer within ${requestTimeoutMs} ms`, 'TimeoutError');
-  return timeoutSignal(clock, requestTimeoutMs, late, signal);
+  const limit = timeoutSignal(clock, requestTimeoutMs, late, signal);
+  try {
+    return await work(limit.signal);
+  } finally {
+    limit.release();
+  }
 }

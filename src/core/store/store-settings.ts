@@ -3,12 +3,12 @@ import type { SettingRows } from '../settings/setting.js';
 import { checked, parsed, text } from '../settings/values.js';
 import { DEFAULT_STORE } from './default-store.js';
 import { checkStore, parseStoreUrl, STORE_FORMS } from './store-url.js';
-import { listed, OWN_SETTINGS, STORES } from './stores.js';
+import { listed, STORES } from './stores.js';
 
 /** The settings of the store that the leases are in. */
 export const STORE_SETTINGS = {
   store: {
-    kind: { ...parsed('url', parseStoreUrl), check: checkStore },
+    kind: { ...parsed('url', (given, label) => parseStoreUrl(given, label).url), check: checkStore },
     default: DEFAULT_STORE,
     option: 'store',
     storeOnly: true,
@@ -28,7 +28,8 @@ export const STORE_SETTINGS = {
     storeOnly: true,
     sentence: `the region of ${listed(STORES.flatMap(({ region = [] }) => region))}`,
   },
-  ...OWN_SETTINGS,
+  // Those that one kind of store has alone.
+  ...(Object.assign({}, ...STORES.map(({ own }) => own?.settings)) as object),
 } as const satisfies SettingRows;
 
 /** @throws {ConfigError} unless it is the URL of one server, without credentials */

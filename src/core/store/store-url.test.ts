@@ -35,6 +35,7 @@ describe('a store URL', () => {
       'file:/var/lib/node lease',
       { kind: 'file', directory: '/var/lib/node lease', url: 'file:/var/lib/node lease' },
     ],
+    ['file:////var//lease', { kind: 'file', directory: '/var//lease', url: 'file:/var//lease' }],
     ['file:///var/node%20lease', { kind: 'file', directory: '/var/node lease', url: 'file:/var/node lease' }],
     ['memory:', { kind: 'memory', url: 'memory:' }],
     [
@@ -57,7 +58,9 @@ describe('a store URL', () => {
       },
     ],
   ])('%s is understood', (value, expected) => {
-    expect(parseStoreUrl(value)).toEqual(expected);
+    const { kind, ...parts } = parseStoreUrl(value);
+    expect({ kind: kind.schemes[0], ...parts }).toEqual(expected);
+    expect(parseStoreUrl(parts.url)).toEqual({ kind, ...parts });
   });
 
   it.each([

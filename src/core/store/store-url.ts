@@ -1,6 +1,6 @@
 import { ConfigError } from '../base/errors.js';
 import { checkPlain } from '../base/plain-text.js';
-import type { StoreUrl } from './store-kind.js';
+import type { ParsedUrl, StoreKind } from './store-kind.js';
 import { listed, STORES, storeKindOf } from './stores.js';
 
 /** What the URL of a store may be, for messages. */
@@ -12,7 +12,7 @@ export const STORE_FORMS = listed(STORES.map(({ form }) => form));
  * @param setting named in the error, as the user wrote it
  * @throws {@link ConfigError} for every other value, with what is wrong with it
  */
-export function parseStoreUrl(value: string, setting = 'store'): StoreUrl {
+export function parseStoreUrl(value: string, setting = 'store'): ParsedUrl & { readonly kind: StoreKind } {
   const fail = (expected: string): never => {
     throw new ConfigError(setting, value, expected);
   };
@@ -23,7 +23,7 @@ export function parseStoreUrl(value: string, setting = 'store'): StoreUrl {
   const root = `${scheme}${kind.form.includes('://') ? '://' : ':'}`;
   if (!value.startsWith(root)) fail(STORE_FORMS);
   const parts = kind.parse(value.slice(root.length), { scheme, setting, fail });
-  return { kind: kind.schemes[0], url: value.replace(/\/+$/, ''), ...parts };
+  return { kind, url: value.replace(/\/+$/, ''), ...parts };
 }
 
 /** Checks what a program gives as a store: a URL, or an object. @throws {ConfigError} */

@@ -9,7 +9,7 @@ describe('the list of stores', () => {
   });
 
   it.each(STORES)('shows a URL that $schemes.0 takes', (kind) => {
-    expect(parseStoreUrl(kind.form).kind).toBe(kind.schemes[0]);
+    expect(parseStoreUrl(kind.form).kind).toBe(kind);
     expect(storeKindOf(kind.form)).toBe(kind);
   });
 

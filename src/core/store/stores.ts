@@ -19,9 +19,6 @@ export function storeKindOf(url: string): StoreKind | undefined {
   return STORES.find(({ schemes }) => schemes.includes(scheme));
 }
 
-/** The rows of the settings that one kind of store has alone. */
-export const OWN_SETTINGS: object = Object.assign({}, ...STORES.map(({ own }) => own?.settings));
-
 /** The fields of `StoreAccess`, with what they may be. */
 export const ACCESS: Kinds = {
   endpoint: maybe(TEXT),

@@ -5,14 +5,19 @@ import { Listeners } from '../../core/base/listeners.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
-import type { ClusterSnapshot, NodeTenures, ShardsReport } from '../wire/cluster-snapshot.js';
+import {
+  type ClusterSnapshot,
+  type NodeTenures,
+  type ShardsReport,
+  UNKNOWN_STORE,
+} from '../wire/cluster-snapshot.js';
 import type { DiscoveryStatusReport, StatusReport } from '../wire/status-report.js';
 import type { TreeReport } from '../wire/tree-report.js';
 import { scanAllocated } from './allocated-status.js';
 import { ClusterReader } from './cluster-reader.js';
 import type { ClusterView, CurrentCluster } from './cluster-view.js';
 import { type FollowedParts, scanTree } from './discovery/discovery-comparison.js';
-import { type LeaseScan, LeaseScans, UNKNOWN_STORE } from './lease-scans.js';
+import { type LeaseScan, LeaseScans } from './lease-scans.js';
 import { ScanLoop, treePauseMs } from './scan-loop.js';
 import { tenuresOf } from './tenures.js';
 
@@ -96,16 +101,22 @@ export class ClusterFollower implements ClusterView {
       : zookeeper && ((signal: AbortSignal) => scanAllocated(zookeeper, connect, clock, signal));
     if (!scan) throw new TypeError('expected a store or ZooKeeper to follow');
     this.#leases = new LeaseScans(scan, clock);
-    this.#leaseLoop = new ScanLoop((signal) => this.#scanLeases(signal), clock);
+    this.#leaseLoop = new ScanLoop(
+      (signal) => this.#scanLeases(signal),
+      (tookMs) => this.#leases.pauseMs(tookMs),
+      clock,
+    );
     if (!zookeeper) return;
-    this.#treeLoop = new ScanLoop(async (signal) => {
-      const begun = clock.monotonic();
-      const nodes = () => this.#leases.nodes;
-      const { report, status } = await scanTree(zookeeper, { connect, parts }, nodes, signal);
-      // Without a store there are no leases to compare with.
-      this.#onTree(report, session ? status : null);
-      return treePauseMs(report === null ? 0 : clock.monotonic() - begun);
-    }, clock);
+    this.#treeLoop = new ScanLoop(
+      async (signal) => {
+        const nodes = () => this.#leases.nodes;
+        const { report, status } = await scanTree(zookeeper, { connect, parts }, nodes, signal);
+        // Without a store there are no leases to compare with.
+        this.#onTree(report, session ? status : null);
+      },
+      (tookMs) => treePauseMs(this.#tree === null ? 0 : tookMs),
+      clock,
+    );
   }
 
   async snapshot(signal?: AbortSignal): Promise<ClusterSnapshot> {
@@ -124,11 +135,7 @@ export class ClusterFollower implements ClusterView {
   }
 
   current(): CurrentCluster {
-    const {
-      store,
-      shards,
-      log: { events },
-    } = this.#leases;
+    const { store, shards, events } = this.#leases;
     const revision = this.#revision;
     if (this.#isOutdated) return { store: UNKNOWN_STORE, tree: null, events, revision, report: null };
     return { store, tree: this.#tree, events, revision, shards, report: this.#currentReport() };
@@ -154,13 +161,11 @@ export class ClusterFollower implements ClusterView {
     await Promise.all([this.#leaseLoop.close(), this.#treeLoop?.close()]);
   }
 
-  async #scanLeases(signal: AbortSignal): Promise<number> {
-    const begun = this.#clock.monotonic();
+  async #scanLeases(signal: AbortSignal): Promise<void> {
     await this.#leases.scan(signal);
     this.#revision += 1;
     this.#isOutdated = false;
     this.#listeners.notify();
-    return this.#leases.pauseMs(this.#clock.monotonic() - begun);
   }
 
   #onTree(tree: TreeReport | null, discovery: DiscoveryStatusReport | null): void {

@@ -14,8 +14,7 @@ import { readCluster } from '../../core/lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { Interval, ListedObject } from '../../core/store/lease-store.js';
 import type { ForeignReport, ReportHead } from '../wire/status-report.js';
-import { foreignReaders } from './foreign-formats.js';
-import type { ForeignReader, FormatReader } from './format-reader.js';
+import { type CamundaReader, camundaReader } from './camunda/camunda-reader.js';
 import type { LeaseChange } from './lease-changes.js';
 import { type ListedCluster, listedCluster, type ScannedNode } from './listed-cluster.js';
 import { reportHead } from './status-report.js';
@@ -80,10 +79,10 @@ export class ClusterReader {
   readonly #known = new Map<number, ReadLease>();
   #listing: ListedRows = { rows: new Map(), at: 0 };
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
-  readonly #native = nativeReader();
-  readonly #foreign = foreignReaders();
-  /** Of the last cluster. */
-  #format: FormatReader & Partial<ForeignReader> = this.#native;
+  readonly #knowledge = new SharedKnowledge();
+  readonly #camunda = camundaReader();
+  /** The reader of the last cluster, if its format is a foreign one. */
+  #foreign: CamundaReader | undefined;
 
   /**
    * @param onProgress called for each lease object that was read, with the number of reads in this scan; must
@@ -113,18 +112,13 @@ export class ClusterReader {
     });
     const at = clock.monotonic();
     const own = await this.#readCluster(objects, signal);
-    const found = own ? undefined : await findForeign(session, objects, { signal });
-    const foreign = found && this.#foreign[found.format.name];
+    const isForeign = !own && (await findForeign(session, objects, { signal })) !== undefined;
+    const foreign = isForeign ? this.#camunda : undefined;
     const config = own ?? foreign?.configOf(objects);
-    if (config) this.#format = foreign ?? this.#native;
+    if (config) this.#foreign = foreign;
     else this.#known.clear();
     const scanned = config
-      ? await this.#scanLeases(
-          listedCluster(objects, config, this.#format.tombstoneMaxBytes),
-          at,
-          choose,
-          signal,
-        )
+      ? await this.#scanLeases(listedCluster(objects, config, this.#tombstoneMaxBytes), at, choose, signal)
       : { nodes: [], head: { store: session.store.url } };
     return { ...scanned, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
   }
@@ -136,8 +130,8 @@ export class ClusterReader {
     choose: (listed: ListedCluster) => readonly number[],
     signal: AbortSignal | undefined,
   ): Promise<Omit<ClusterScan, 'latencyMs' | 'clockOffsetMs'>> {
-    const format = this.#format;
-    const foreign = await format.report?.(this.session, signal);
+    const reader = this.#foreign;
+    const foreign = await reader?.report(this.session, signal);
     const ids = choose(listed);
     const beyond = listed.draining.slice(0, MAX_DRAINING);
     const wanted = new Set([...ids, ...beyond]);
@@ -152,7 +146,7 @@ export class ClusterReader {
 
     const justRead = new Set(toRead);
     const now = this.clock.monotonic();
-    const cluster = format.refined?.(listed.cluster, this.#known.values()) ?? listed.cluster;
+    const cluster = reader?.refined(listed.cluster, this.#known.values()) ?? listed.cluster;
     const statusOf = (id: number) => this.#status(id, justRead.has(id), cluster, now);
     const nodes = ids.map(statusOf);
     const draining = beyond.map(statusOf).filter(({ state }) => state === 'held');
@@ -161,9 +155,14 @@ export class ClusterReader {
       hints: { ...listed, cluster },
       draining,
       foreign,
-      foreignChanges: () => format.changes?.(nodes) ?? [],
+      foreignChanges: () => reader?.changes(nodes) ?? [],
       head: reportHead(this.session.store.url, { cluster, draining, foreign }),
     };
+  }
+
+  /** Maximum size of a lease object without a holder, in bytes. Every held lease is larger. */
+  get #tombstoneMaxBytes(): number {
+    return this.#foreign ? 0 : nativeCodec.tombstoneMaxBytes;
   }
 
   #clockOffsetMs(): ClusterScan['clockOffsetMs'] {
@@ -202,11 +201,12 @@ export class ClusterReader {
     for (const id of ids) {
       const row = listing.rows.get(id);
       const known = this.#known.get(id);
-      // An object that does not exist yet needs no request.
-      if (known === undefined && row === undefined && (!bootstrapped || this.#format.hasGaps))
+      // An object that does not exist yet needs no request. In a foreign format it may be absent for good.
+      if (known === undefined && row === undefined && (!bootstrapped || this.#foreign))
         this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
-      else if (known.etag !== row?.etag || this.#format.mayRepeatEtag?.(row))
+      // All empty objects have one etag, whatever Camunda's metadata say.
+      else if (known.etag !== row?.etag || (this.#foreign && row?.size === 0))
         (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
     }
     const byReading = (a: number, b: number) =>
@@ -221,7 +221,7 @@ export class ClusterReader {
   #mayHaveChangedHands(id: number, { reading }: ReadLease, listing: ListedRows): boolean {
     const row = listing.rows.get(id);
     if (row === undefined || reading.kind !== 'lease' || reading.lease.kind !== 'held') return true;
-    if (row.size <= this.#format.tombstoneMaxBytes) return true;
+    if (row.size <= this.#tombstoneMaxBytes) return true;
     const before = this.#listing.rows.get(id);
     return (
       before === undefined ||
@@ -233,7 +233,7 @@ export class ClusterReader {
     let done = 0;
     const read = async (id: number, own: AbortSignal) => {
       const object = await this.session.read(leaseKey(id), { signal: own });
-      const reading = this.#format.readingOf(object);
+      const reading = this.#foreign?.readingOf(object) ?? readingOf(object, this.#knowledge);
       this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
       done += 1;
       this.onProgress?.({ done, of: ids.length });
@@ -247,19 +247,11 @@ export class ClusterReader {
     // An object that was read is newer than the LIST.
     const grown =
       isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
-    const bootstrapped = cluster.bootstrapped || this.#format.hasGaps === true;
+    const bootstrapped = cluster.bootstrapped || this.#foreign !== undefined;
     const status = nodeStatus(id, reading, grown, { ...cluster, bootstrapped });
-    const foreign = this.#format.nodeOf?.(id, reading);
+    const foreign = this.#foreign?.nodeOf(id, reading);
     return foreign ? { ...status, foreign } : status;
   }
-}
-
-function nativeReader(): FormatReader {
-  const knowledge = new SharedKnowledge();
-  return {
-    tombstoneMaxBytes: nativeCodec.tombstoneMaxBytes,
-    readingOf: (object) => readingOf(object, knowledge),
-  };
 }
 
 function allIds({ leases }: ListedCluster): readonly number[] {

@@ -1,12 +1,11 @@
 import type { Clock } from '../../core/base/clock.js';
 import { explain } from '../../core/base/errors.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
-import type { ShardsReport, StoreHealth } from '../wire/cluster-snapshot.js';
+import { type ClusterEvent, type ShardsReport, UNKNOWN_STORE } from '../wire/cluster-snapshot.js';
 import type { DiscoveryStatusReport, StatusReport } from '../wire/status-report.js';
 import { type ClusterScan, older } from './cluster-reader.js';
-import { EventLog } from './event-log.js';
+import { leaseChanges } from './lease-changes.js';
 import { problemOf, totalsOf } from './listed-cluster.js';
-import { scanChanges } from './scan-changes.js';
 import { PAUSE_FACTOR } from './scan-loop.js';
 import { nodeReport, reportOf, withWrongVersions } from './status-report.js';
 
@@ -22,13 +21,11 @@ const SCAN_MS = 1_000;
  * everything, but later ones do not.
  */
 const LONGEST_PAUSE_MS = 10_000;
-export const UNKNOWN_STORE: StoreHealth = {
-  state: 'unknown',
-  problem: null,
-  latencyMs: null,
-  clockOffsetMs: null,
-  lookedAt: null,
-};
+/** How many events are kept. */
+const EVENTS = 200;
+
+/** A {@link ClusterEvent} without its number and time. */
+type EventFacts = Pick<ClusterEvent, 'kind' | 'text'> & Partial<ClusterEvent>;
 
 /** What scans of the leases show, one after the other: the last result, the health of the store, and events. */
 export class LeaseScans {
@@ -37,7 +34,8 @@ export class LeaseScans {
   shards: ShardsReport | undefined;
   /** Why the last failed scan failed. */
   failure: unknown;
-  readonly log: EventLog;
+  /** The last events, numbered from 1, the oldest first. Without new events it is the same object. */
+  events: readonly ClusterEvent[] = [];
   /** The last successful scan, and when it ended on the monotonic clock. */
   #last: { readonly scan: LeaseScan; readonly at: number } | undefined;
   /** How many scans have failed in a row. */
@@ -46,9 +44,7 @@ export class LeaseScans {
   constructor(
     private readonly read: (signal: AbortSignal) => Promise<LeaseScan>,
     private readonly clock: Clock,
-  ) {
-    this.log = new EventLog(clock);
-  }
+  ) {}
 
   /** The leases as of the last successful scan; none before it. */
   get nodes(): readonly NodeStatus[] {
@@ -98,10 +94,10 @@ export class LeaseScans {
     this.#last = { scan, at };
     this.#failures = 0;
     if (this.store.state === 'failing')
-      this.log.add([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
+      this.#log([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
     const since = this.store.lookedAt;
-    if (before) this.log.add(scanChanges(before.scan, scan, at - before.at), since);
-    this.log.add(scan.foreignChanges?.() ?? [], since);
+    if (before) this.#log(scanChanges(before.scan, scan, at - before.at), since);
+    this.#log(scan.foreignChanges?.() ?? [], since);
     const isSame = shards?.epoch === this.shards?.epoch && shards?.problem === this.shards?.problem;
     if (!isSame) this.shards = shards;
     const lookedAt = this.clock.now();
@@ -114,7 +110,61 @@ export class LeaseScans {
     this.failure = error;
     this.#failures += 1;
     if (this.store.state !== 'failing')
-      this.log.add([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
+      this.#log([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
     this.store = { ...this.store, state: 'failing', problem };
   }
+
+  /** @param since after which time they happened; null if it is unknown */
+  #log(added: readonly EventFacts[], since: number | null = null): void {
+    if (added.length === 0) return;
+    const at = this.clock.now();
+    const first = (this.events.at(-1)?.id ?? 0) + 1;
+    const numbered = added.map(
+      (each, index): ClusterEvent => ({
+        nodeId: null,
+        version: null,
+        taskId: null,
+        previousTaskId: null,
+        ...each,
+        id: first + index,
+        at,
+        since,
+      }),
+    );
+    this.events = [...this.events, ...numbered].slice(-EVENTS);
+  }
+}
+
+/** The changes of a cluster between two scans that are `sinceMs` milliseconds apart, as events. */
+function scanChanges(before: ClusterScan, after: ClusterScan, sinceMs: number): EventFacts[] {
+  const [was, is] = [before.hints?.cluster, after.hints?.cluster];
+  const nodes = was || is ? after.nodes : [...after.nodes, ...withoutZnodes(before.nodes, after.nodes)];
+  // Node ids from ZooKeeper alone have versions that grow by any amount.
+  const countsVersions = !after.head.allocation;
+  return [
+    ...resized(was?.size, is?.size),
+    ...leaseChanges(before.nodes, nodes, { countsVersions, sinceMs, before: was, after: is }),
+  ];
+}
+
+/**
+ * If ZooKeeper alone gives out the node ids, an id whose znode is gone has no holder, and keeps its version.
+ */
+function withoutZnodes(before: readonly NodeStatus[], after: readonly NodeStatus[]): NodeStatus[] {
+  const present = new Set(after.map(({ id }) => id));
+  const gone = before.filter(({ id }) => !present.has(id));
+  return gone.map((node) => ({
+    ...node,
+    state: 'released',
+    taskId: undefined,
+    idWidth: undefined,
+    problem: undefined,
+  }));
+}
+
+function resized(before: number | undefined, size: number | undefined): EventFacts[] {
+  if (before === undefined || before === size) return [];
+  if (size === undefined)
+    return [{ kind: 'resized', text: 'the cluster is gone: there are no node ids any more' }];
+  return [{ kind: 'resized', text: `the cluster has ${size} node ids now, ${before} before` }];
 }

@@ -1,6 +1,5 @@
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { markedCluster } from '../../core/lease/model/foreign-cluster.js';
-import { nativeCodec } from '../../core/lease/model/lease-codec.js';
 import { nodeIdOf } from '../../core/lease/model/lease-state.js';
 import type { ClusterStatus, NodeStatus } from '../../core/lease/operate/inspect.js';
 import type { ListedObject } from '../../core/store/lease-store.js';
@@ -58,7 +57,7 @@ export function wholeCluster({ cluster, nodes }: ClusterStatus): PagedCluster {
 export function listedCluster(
   objects: readonly ListedObject[],
   cluster: ClusterConfig,
-  tombstoneMaxBytes = nativeCodec.tombstoneMaxBytes,
+  tombstoneMaxBytes: number,
 ): ListedCluster {
   const rows = new Map<number, ListedObject>();
   for (const row of objects) {

@@ -13,11 +13,16 @@ beforeEach(() => {
   scans = [];
   underWay = 0;
   most = 0;
+  let pauseMs = 0;
   const scan = async (signal: AbortSignal) => {
     underWay += 1;
     most = Math.max(most, underWay);
     try {
-      return await new Promise<number>((end, reject) => {
+      await new Promise<void>((resolve, reject) => {
+        const end = (ms: number) => {
+          pauseMs = ms;
+          resolve();
+        };
         scans.push({ end, signal });
         signal.addEventListener('abort', () => reject(signal.reason));
       });
@@ -25,7 +30,7 @@ beforeEach(() => {
       underWay -= 1;
     }
   };
-  loop = new ScanLoop(scan, clock);
+  loop = new ScanLoop(scan, () => pauseMs, clock);
 });
 
 describe('a scan', () => {

@@ -34,10 +34,12 @@ export class ScanLoop {
   readonly #onScanned = new Listeners<void>();
 
   /**
-   * @param scan resolves with the pause after it, in milliseconds; rejects only with the reason of its signal
+   * @param scan rejects only with the reason of its signal
+   * @param pauseMs the pause after a scan that took so long, both in milliseconds
    */
   constructor(
-    private readonly scan: (signal: AbortSignal) => Promise<number>,
+    private readonly scan: (signal: AbortSignal) => Promise<void>,
+    private readonly pauseMs: (tookMs: number) => number,
     private readonly clock: Pick<Clock, 'monotonic' | 'sleep'>,
   ) {}
 
@@ -94,9 +96,11 @@ export class ScanLoop {
       if (signal.aborted) return;
       const begun = clock.monotonic();
       try {
-        const pauseMs = await this.scan(signal);
-        this.#due = clock.monotonic() + pauseMs;
-        this.#freshUntil = clock.monotonic() + Math.max(pauseMs, FRESH_MS);
+        await this.scan(signal);
+        const now = clock.monotonic();
+        const pauseMs = this.pauseMs(now - begun);
+        this.#due = now + pauseMs;
+        this.#freshUntil = now + Math.max(pauseMs, FRESH_MS);
       } catch (error) {
         if (!signal.aborted) throw error;
         const now = clock.monotonic();

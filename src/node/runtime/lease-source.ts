@@ -4,7 +4,6 @@ import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
 import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
-import type { StoreUrl } from '../../core/store/store-kind.js';
 import { storeKindOf } from '../../core/store/stores.js';
 import type { Discoverer } from '../../zookeeper/discovery/discoverer.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions, storeAccess } from './opened-store.js';
@@ -20,7 +19,7 @@ export interface SourceOptions
    * Used unless the node id is fixed, or comes from ZooKeeper. A store that is passed as an object is not
    * closed.
    */
-  readonly store: StoreUrl | string | LeaseStore;
+  readonly store: string | LeaseStore;
   /** Where the lease is renewed: in this thread, or in a separate one. @default 'inline' */
   readonly keeper?: 'inline' | 'worker';
   /** Whether the keeper's own thread ends a process that does not act on a loss in time. @default false */
@@ -58,7 +57,7 @@ export async function leaseSource(
 /** A node id from a store, kept in this thread. */
 async function fromStore(options: SourceOptions): Promise<LeaseSource> {
   const { store: given } = options;
-  const isOwn = isUrl(given);
+  const isOwn = typeof given === 'string';
   const store = isOwn ? await openedStore({ ...options, store: given }, options) : given;
   options.onStoreOpened?.();
   const { acquireLease } = await import('../../core/lease/acquire/acquire-lease.js');
@@ -72,17 +71,16 @@ async function fromStore(options: SourceOptions): Promise<LeaseSource> {
 /** A node id from a store, renewed in a separate thread. */
 async function fromWorker(options: SourceOptions): Promise<LeaseSource> {
   const { store, clock, random, signal, tracer, killOnLoss = false } = options;
-  const storeUrl = typeof store === 'string' ? store : store.url;
-  if (!isUrl(store) || storeKindOf(storeUrl)?.sharedBy === 'process') {
+  if (typeof store !== 'string' || storeKindOf(store)?.sharedBy === 'process') {
     throw new ConfigError(
       'store',
-      storeUrl,
+      typeof store === 'string' ? store : store.url,
       "the URL of a store outside this process when keeper is 'worker'",
     );
   }
   const { forThread } = await import('./worker/messages.js');
   const { acquireInWorker } = await import('./worker/worker-lease.js');
-  const settings = { ...storeAccess(options), ...forThread(options), store: storeUrl, killOnLoss };
+  const settings = { ...storeAccess(options), ...forThread(options), store, killOnLoss };
   // This thread's own connection, opened when it is first used.
   let second: Promise<StoreSession> | undefined;
   const session = () =>
@@ -116,8 +114,4 @@ async function sessionOf(store: LeaseStore, { clock }: SourceOptions): Promise<S
 async function inspect(session: StoreSession): Promise<ClusterStatus | undefined> {
   const { inspectCluster } = await import('../../core/lease/operate/inspect.js');
   return inspectCluster(session);
-}
-
-function isUrl(store: SourceOptions['store']): store is Exclude<SourceOptions['store'], LeaseStore> {
-  return typeof store === 'string' || !('read' in store);
 }

@@ -1,7 +1,6 @@
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
 import type { StoreAccess } from '../../core/store/store-access.js';
-import type { StoreUrl } from '../../core/store/store-kind.js';
 import { ACCESS } from '../../core/store/stores.js';
 
 /**
@@ -12,7 +11,7 @@ export const REQUEST_TIMEOUT_MS = 5_000;
 
 /** Which store, and how to reach it. */
 export interface StoreOptions extends StoreAccess {
-  readonly store: StoreUrl | string;
+  readonly store: string;
 }
 
 /** Of settings that have more, how to reach the store. */

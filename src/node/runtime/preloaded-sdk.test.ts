@@ -11,7 +11,7 @@ describe('whether an SDK can be there', () => {
     [[], '--max-old-space-size=64 --require ./otel.cjs'],
     [[], '-r ./otel.cjs'],
   ])('is shown by the flags that load modules first: %j %s', (execArgv, nodeOptions) => {
-    expect(mayHaveSdk({ execArgv, nodeOptions })).toBe(true);
+    expect(mayHaveSdk(execArgv, nodeOptions)).toBe(true);
   });
 
   it.each<[string[], string | undefined]>([
@@ -19,6 +19,6 @@ describe('whether an SDK can be there', () => {
     [['--max-old-space-size=64'], '--enable-source-maps'],
     [['--report-on-signal'], '--redirect-warnings=a-r'],
   ])('is not so with others: %j %s', (execArgv, nodeOptions) => {
-    expect(mayHaveSdk({ execArgv, nodeOptions })).toBe(false);
+    expect(mayHaveSdk(execArgv, nodeOptions)).toBe(false);
   });
 });

@@ -36,6 +36,15 @@ export interface StoreHealth {
   readonly lookedAt: number | null;
 }
 
+/** Before the first scan. */
+export const UNKNOWN_STORE: StoreHealth = {
+  state: 'unknown',
+  problem: null,
+  latencyMs: null,
+  clockOffsetMs: null,
+  lookedAt: null,
+};
+
 /** Something that happened in a cluster between two scans. */
 export interface ClusterEvent {
   /** Counts from 1 within the `epoch`. */

@@ -1,9 +1,17 @@
 import { onAbort } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
+import { concurrently } from '../../core/base/concurrently.js';
 import type { CallOptions } from './zookeeper.js';
 
 /** Maximum number of calls that one operation on many znodes has under way at a time. */
 export const CALLS_AT_ONCE = 64;
+
+/** As {@link concurrently}, for the calls of one operation on many znodes. */
+export const concurrentCalls = <T, R>(
+  items: readonly T[],
+  call: (item: T, signal: AbortSignal) => Promise<R>,
+  signal?: AbortSignal,
+) => concurrently(items, CALLS_AT_ONCE, call, signal);
 
 /**
  * The options of several requests that are one call, and so have one deadline. It counts from the first on.

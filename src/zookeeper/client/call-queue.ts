@@ -1,9 +1,9 @@
 import type { Clock } from '../../core/base/clock.js';
 import { until } from '../../core/base/until.js';
-import { type CallLimit, CallLimits } from './call-limits.js';
+import { CallLimits } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
-import { type ConnectedState, isSessionOver, type SessionState } from './session-state.js';
+import { type ConnectedState, isSessionOver } from './session-state.js';
 import type { CallOptions } from './zookeeper.js';
 import { RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
@@ -71,7 +71,9 @@ export class CallQueue {
     try {
       for (;;) {
         const { state } = keeper;
-        if (isOver(sessionId, state)) throw SESSION_OVER;
+        // Where the call is for a session that cannot be the next to be connected.
+        if (sessionId !== undefined && state.status !== 'closed' && isSessionOver(state, sessionId))
+          throw SESSION_OVER;
         if (state.status === 'connected') {
           return await limit.bound(() => {
             session = keeper.session;
@@ -79,7 +81,11 @@ export class CallQueue {
             return answer;
           });
         }
-        await this.#nextState(limit);
+        await until(
+          (listener) => keeper.onState(listener),
+          () => keeper.state !== state || undefined,
+          (changed) => limit.bound(() => changed),
+        );
       }
     } catch (error) {
       const failed = (fault: ZooKeeperFault, detail: string, cause?: unknown) =>
@@ -95,16 +101,6 @@ export class CallQueue {
     } finally {
       this.#limits.release(limit);
     }
-  }
-
-  async #nextState(limit: CallLimit): Promise<void> {
-    const { keeper } = this;
-    const { state } = keeper;
-    await until(
-      (listener) => keeper.onState(listener),
-      () => keeper.state !== state || undefined,
-      (changed) => limit.bound(() => changed),
-    );
   }
 
   /** Has the connection given up over which a request was sent that is not answered. */
@@ -125,16 +121,14 @@ export class CallQueue {
   ): ZooKeeperError {
     const about = paths?.[index] ?? path;
     const what = about === undefined ? operation : `${operation} ${about}`;
-    return new ZooKeeperError(`${this.description}: ${what}: ${detail} (${fault})`, {
-      ...{ fault, path: about, cause },
-      outcome: writes && mayBeApplied ? 'unknown' : 'not-applied',
-    });
+    return new ZooKeeperError(
+      `${this.description}: ${what}: ${detail} (${fault})`,
+      fault,
+      writes && mayBeApplied ? 'unknown' : 'not-applied',
+      about,
+      cause,
+    );
   }
-}
-
-/** Whether a call is for a session that cannot be the next to be connected. */
-function isOver(sessionId: string | undefined, state: SessionState): boolean {
-  return sessionId !== undefined && state.status !== 'closed' && isSessionOver(state, sessionId);
 }
 
 function detailOf({ operation }: Call, { fault, message }: RequestFailure): string {

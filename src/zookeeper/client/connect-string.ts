@@ -37,7 +37,7 @@ const FORM = 'HOST:PORT[,HOST:PORT]...[/CHROOT]';
  */
 export function parseConnectString(text: string, label: string): ConnectString {
   checkArguments({ label });
-  checkArguments({ [label]: text }, { [label]: TEXT });
+  checkPlain(text, label);
   const fail = (why: string) => {
     // The wrong part is quoted, and may be part of a password.
     const shown = text.includes('@')
@@ -46,7 +46,6 @@ export function parseConnectString(text: string, label: string): ConnectString {
     return new ConfigError(label, text, `${FORM} (${shown})`);
   };
   if (text === '') throw fail('it is empty');
-  checkPlain(text, label);
   if (text.startsWith('/')) throw fail('no server is named');
   const [scheme] = /^[a-z][a-z0-9+.-]*:\/\//i.exec(text) ?? [];
   if (scheme !== undefined) throw fail(`no ${scheme} in front of the servers`);
@@ -116,8 +115,8 @@ export function parseAuth(text: string, label: string): DigestAuth {
   checkArguments({ label });
   // Another type of value may hold a password, too.
   const shown = typeof text === 'string' && text.startsWith('digest:') ? 'digest:…' : '…';
-  if (typeof text === 'string') checkPlain(text, label, shown);
-  const [scheme, user, ...rest] = typeof text === 'string' ? text.split(':') : [];
+  checkPlain(text, label, shown);
+  const [scheme, user, ...rest] = text.split(':');
   const password = rest.join(':');
   if (scheme !== 'digest' || user === undefined || user === '' || password === '') {
     throw new ConfigError(label, shown, 'digest:USER:PASSWORD, the digest scheme being the only one');

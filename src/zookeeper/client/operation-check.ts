@@ -10,12 +10,10 @@ export const ZNODE_ARGUMENTS: Kinds = {
 /** Checks a transaction. @throws {ConfigError} */
 export function checkOperations(operations: readonly MultiOperation[]): void {
   checkArguments({ operations }, { operations: listOf(OBJECT) });
-  for (const operation of operations) checkOperation(operation);
-}
-
-function checkOperation(operation: MultiOperation): void {
-  const { type, path, data, mode, version = -1 } = operation as Readonly<Record<string, unknown>>;
-  checkArguments({ type, path, version }, ZNODE_ARGUMENTS);
-  if (type === 'create' || type === 'set') checkArguments({ data });
-  if (type === 'create') checkArguments({ mode }, ZNODE_ARGUMENTS);
+  for (const operation of operations) {
+    const { type, path, data, mode, version = -1 } = operation as Readonly<Record<string, unknown>>;
+    checkArguments({ type, path, version }, ZNODE_ARGUMENTS);
+    if (type === 'create' || type === 'set') checkArguments({ data });
+    if (type === 'create') checkArguments({ mode }, ZNODE_ARGUMENTS);
+  }
 }

@@ -78,7 +78,7 @@ describe('a reconcile loop', () => {
 
   it('tries again what fails, after pauses that grow to a second, and at once in a new session', async () => {
     const { clock, zookeeper, item, seen, loop } = reconciling(async () => {
-      throw new ZooKeeperError('no answer', { fault: 'timeout', outcome: 'unknown' });
+      throw new ZooKeeperError('no answer', 'timeout', 'unknown');
     });
     loop.reconcile(item('/a'));
     await settled();
@@ -103,7 +103,7 @@ describe('a reconcile loop', () => {
 
   it('does not let one that fails keep the others waiting', async () => {
     const { item, seen, loop } = reconciling(async ({ path }) => {
-      if (path === '/bad') throw new ZooKeeperError('refused', { fault: 'no-auth', outcome: 'not-applied' });
+      if (path === '/bad') throw new ZooKeeperError('refused', 'no-auth', 'not-applied');
       return true;
     });
     loop.reconcile(item('/bad'));
@@ -146,7 +146,7 @@ describe('a reconcile loop', () => {
   it('goes another step at once where another write came first, eight times, and then tries again later', async () => {
     const { clock, item, seen, loop } = reconciling(async () => {
       if (seen.settled.length % 2 === 0) return false;
-      throw new ZooKeeperError('changed', { fault: 'bad-version', outcome: 'not-applied' });
+      throw new ZooKeeperError('changed', 'bad-version', 'not-applied');
     });
     loop.reconcile(item('/a'));
     await settled();

@@ -1,15 +1,13 @@
 import { withTimeout } from '../../core/base/abort.js';
 import { backoffMs, CALLER_WAITS } from '../../core/base/backoff.js';
-import { concurrently } from '../../core/base/concurrently.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { until } from '../../core/base/until.js';
 import { WakeUp } from '../../core/base/wake-up.js';
-import { CALLS_AT_ONCE } from './call-limits.js';
+import { concurrentCalls } from './call-limits.js';
 import { inRounds } from './retry.js';
 import type { SessionState } from './session-state.js';
-import type { Watch, Znode, ZooKeeper } from './zookeeper.js';
-import type { EventOptions, TimeSources } from './zookeeper-context.js';
+import type { EventOptions, TimeSources, Watch, Znode, ZooKeeper } from './zookeeper.js';
 import { closedError, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /**
@@ -131,12 +129,15 @@ export class ReconcileLoop {
    */
   late(what: string, timeoutMs: number, item?: Pick<Reconciled, 'path' | 'blockedBy'>): ZooKeeperError {
     const { state } = this;
+    if (state.status === 'closed')
+      return new ZooKeeperError(
+        `${what}: ${this.options.name} has been closed`,
+        'closed',
+        'unknown',
+        item?.path,
+      );
     const problem = item?.blockedBy ?? ('problem' in state ? state.problem : state.status);
-    const [fault, why] =
-      state.status === 'closed'
-        ? (['closed', `: ${this.options.name} has been closed`] as const)
-        : (['timeout', ` after ${timeoutMs} ms: ${problem}`] as const);
-    return new ZooKeeperError(what + why, { fault, outcome: 'unknown', path: item?.path });
+    return new ZooKeeperError(`${what} after ${timeoutMs} ms: ${problem}`, 'timeout', 'unknown', item?.path);
   }
 
   /** Reconciles an item soon: it is new, or may differ from what is wanted. */
@@ -196,7 +197,7 @@ export class ReconcileLoop {
   async #reconcileDirty(sessionId: string): Promise<string | undefined> {
     this.#pauseMs = NEVER;
     const dirty = [...this.#items.keys()].filter((item) => item.dirty);
-    const problems = await concurrently(dirty, CALLS_AT_ONCE, async (item) => {
+    const problems = await concurrentCalls(dirty, async (item) => {
       try {
         await this.#reconcileItem(item, { sessionId, signal: this.#closing.signal });
         this.#progress.notify();

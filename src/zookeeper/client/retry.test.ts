@@ -6,7 +6,7 @@ const failing = (fault: ZooKeeperFault) => {
   const seen = { steps: 0 };
   const step = async () => {
     seen.steps += 1;
-    throw new ZooKeeperError(fault, { fault, outcome: 'not-applied' });
+    throw new ZooKeeperError(fault, fault, 'not-applied');
   };
   return { seen, step };
 };

@@ -47,11 +47,7 @@ export async function inRounds<T>(path: string, step: () => Promise<T | undefine
 
 /** The failure of a znode that others change as often as it is written. */
 export const busy = (path: string) =>
-  new ZooKeeperError(`${path} is being changed by others all the time`, {
-    fault: 'contended',
-    outcome: 'not-applied',
-    path,
-  });
+  new ZooKeeperError(`${path} is being changed by others all the time`, 'contended', 'not-applied', path);
 
 /**
  * Makes the znode at a path an ephemeral one of this session with that data.

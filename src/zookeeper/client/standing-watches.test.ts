@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { Session } from './connection/library-session.js';
-import { StandingWatches } from './standing-watches.js';
+import { CHILDREN, StandingWatches } from './standing-watches.js';
 import { ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
 // Which watch reads when; what they report is tested on real servers.
@@ -17,7 +17,7 @@ function scene() {
   const children = async () => {
     await new Promise<void>((resolve) => under.push(resolve));
     const { fault } = network;
-    if (fault) throw new ZooKeeperError(fault, { fault, outcome: 'not-applied' });
+    if (fault) throw new ZooKeeperError(fault, fault, 'not-applied');
     return [network.state];
   };
   const watches = new StandingWatches({
@@ -39,7 +39,7 @@ it('read again after a reconnect, at most 64 at a time, and report changes', asy
   const { network, watches, answer } = scene();
   const reported: string[] = [];
   const all = Array.from({ length: 2_000 }, (_, i) =>
-    watches.children(`/${i}`, (names) => reported.push(String(names))),
+    watches.add(CHILDREN, `/${i}`, (names) => reported.push(String(names))),
   );
   await answer();
   await Promise.all(all.map(({ first }) => first));
@@ -61,7 +61,7 @@ it('read again after a reconnect, at most 64 at a time, and report changes', asy
 it('read once more if something changes during a read, and report nothing once closed', async () => {
   const { network, watches, under, answer } = scene();
   const reported: string[] = [];
-  const watch = watches.children('/a', (names) => reported.push(String(names)));
+  const watch = watches.add(CHILDREN, '/a', (names) => reported.push(String(names)));
   watches.onChanged('/a', false);
   for (const end of under.splice(0)) end();
   await settled();
@@ -75,7 +75,7 @@ it('read once more if something changes during a read, and report nothing once c
 it('pause longer and longer between reads that fail, and leave no timer behind', async () => {
   const { clock, network, watches, answer } = scene();
   const reported: string[] = [];
-  watches.children('/a', (names) => reported.push(String(names)));
+  watches.add(CHILDREN, '/a', (names) => reported.push(String(names)));
   network.fault = 'timeout';
   await answer();
   expect([reported, clock.sleepers]).toEqual([[], 1]);
@@ -99,7 +99,7 @@ it.each<[ZooKeeperFault, boolean]>([
 ])('are refused, or only slow, as long as reads fail: %s', async (fault, isRefused) => {
   const { clock, network, watches, answer } = scene();
   network.fault = fault;
-  const watch = watches.children('/a', () => {});
+  const watch = watches.add(CHILDREN, '/a', () => {});
   expect(watch.isRefused).toBe(false);
   await answer();
   expect(watch.isRefused).toBe(isRefused);

@@ -2,8 +2,7 @@ import { backoffMs, IN_BACKGROUND } from '../../core/base/backoff.js';
 import { notify } from '../../core/base/listeners.js';
 import { CALLS_AT_ONCE } from './call-limits.js';
 import type { Session } from './connection/library-session.js';
-import type { ChildrenListener, ReadingWatch, Znode, ZnodeListener } from './zookeeper.js';
-import type { TimeSources } from './zookeeper-context.js';
+import type { ReadingWatch, TimeSources, Znode } from './zookeeper.js';
 import { isFault } from './zookeeper-error.js';
 
 // Watches that stay, made of ZooKeeper's one-shot ones: whenever something may have changed, a watch reads
@@ -21,7 +20,7 @@ interface StandingWatchesOptions extends TimeSources {
 }
 
 /** The subject of a watch. */
-interface Watched<S> {
+export interface Watched<S> {
   /** For messages. */
   readonly operation: string;
   /** Reads the present state, and leaves a one-shot watch on it, so that no later change goes unnoticed. */
@@ -32,23 +31,26 @@ interface Watched<S> {
   readonly endsWithIt?: boolean;
 }
 
-const CHILDREN: Watched<readonly string[]> = {
+export const CHILDREN: Watched<readonly string[]> = {
   operation: 'watchChildren',
   read: (session, full) => session.children(full, true),
   fingerprint: (names) => [...names].sort().join('/'),
 };
-const DATA: Watched<Znode> = {
+export const DATA: Watched<Znode> = {
   operation: 'watchData',
   read: (session, full) => session.read(full, true),
   // Equal where the same transaction wrote the data of the same znode.
   fingerprint: ({ stat }) => `${stat.createdZxid}:${stat.modifiedZxid}`,
 };
-const REMOVAL: Watched<Znode> = {
+export const REMOVAL: Watched<Znode> = {
   operation: 'watchRemoval',
   read: DATA.read,
   fingerprint: () => '',
   endsWithIt: true,
 };
+
+/** Receives each state, undefined for an absent znode; of {@link REMOVAL} only that. */
+export type WatchListener<S> = (state: S | undefined, path: string) => void;
 
 /** The fingerprint before anything has been reported; that of an absent znode is undefined. */
 const NOTHING = Symbol('nothing');
@@ -71,7 +73,7 @@ class StandingWatch<S> implements ReadingWatch {
   constructor(
     readonly watched: Watched<S>,
     readonly path: string,
-    private readonly listener: (state: S | undefined, path: string) => void,
+    private readonly listener: WatchListener<S>,
     private readonly owner: StandingWatches,
   ) {}
 
@@ -88,7 +90,8 @@ class StandingWatch<S> implements ReadingWatch {
     const fingerprint = state && this.watched.fingerprint(state);
     if (this.#reported !== fingerprint) {
       this.#reported = fingerprint;
-      notify((news) => this.listener(news, this.path), state);
+      if (state === undefined || !this.watched.endsWithIt)
+        notify((news) => this.listener(news, this.path), state);
     }
     this.#onFirst?.();
   }
@@ -116,19 +119,14 @@ export class StandingWatches {
     return [...this.#watches.values()].reduce((sum, { length }) => sum + length, 0);
   }
 
-  /** Watches the children of a znode. */
-  children(path: string, listener: ChildrenListener): ReadingWatch {
-    return this.#add(new StandingWatch(CHILDREN, path, listener, this));
-  }
-
-  /** Watches the data of a znode. */
-  data(path: string, listener: ZnodeListener): ReadingWatch {
-    return this.#add(new StandingWatch(DATA, path, listener, this));
-  }
-
-  /** Watches for the end of a znode. */
-  removal(path: string, listener: () => void): ReadingWatch {
-    return this.#add(new StandingWatch(REMOVAL, path, (znode) => znode === undefined && listener(), this));
+  /** Watches {@link CHILDREN}, {@link DATA} or {@link REMOVAL} of a znode. */
+  add<S>(watched: Watched<S>, path: string, listener: WatchListener<S>): ReadingWatch {
+    const watch = new StandingWatch(watched, path, listener, this) as StandingWatch<unknown>;
+    watch.isClosed = this.#over.signal.aborted;
+    if (watch.isClosed) return watch;
+    this.#watches.set(path, [...(this.#watches.get(path) ?? []), watch]);
+    this.#invalidate(watch);
+    return watch;
   }
 
   /**
@@ -166,16 +164,6 @@ export class StandingWatches {
     this.#queue.clear();
   }
 
-  #add<S>(added: StandingWatch<S>): ReadingWatch {
-    const watch = added as StandingWatch<unknown>;
-    watch.isClosed = this.#over.signal.aborted;
-    if (watch.isClosed) return watch;
-    this.#watches.set(watch.path, [...(this.#watches.get(watch.path) ?? []), watch]);
-    this.#invalidate(watch);
-    return watch;
-  }
-
-  /** The last read of the watch may be out of date. */
   #invalidate(watch: StandingWatch<unknown>): void {
     watch.isStale = true;
     if (watch.isReading || watch.isClosed) return;

@@ -20,8 +20,16 @@ import { prepareTls, type ZooKeeperTls } from './connection/tls.js';
 import { ZNODE_ARGUMENTS as ARGUMENTS, checkOperations } from './operation-check.js';
 import { SessionKeeper } from './session-keeper.js';
 import type { ConnectedState, SessionState } from './session-state.js';
-import { StandingWatches } from './standing-watches.js';
+import {
+  CHILDREN,
+  DATA,
+  REMOVAL,
+  StandingWatches,
+  type Watched,
+  type WatchListener,
+} from './standing-watches.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
+import type { TimeOptions } from './zookeeper.js';
 import {
   CALL_TIMEOUT_MS,
   type CallOptions,
@@ -37,7 +45,6 @@ import {
   type ZnodeStat,
   type ZooKeeper,
 } from './zookeeper.js';
-import type { TimeOptions } from './zookeeper-context.js';
 import { ignoring, isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
@@ -86,7 +93,6 @@ const OPTIONS: Kinds = {
   connect: kind('HOST:PORT[,HOST:PORT]...[/CHROOT], or what parseConnectString() returns', (value) =>
     TEXT.is(Array.isArray(Object(value).servers) ? Object(value).chroot : value),
   ),
-  auth: maybe(kind('digest:USER:PASSWORD', TEXT.is)),
   tls: maybe(kind('true, false or an object', (value) => FLAG.is(value) || OBJECT.is(value))),
   sessionTimeoutMs: maybe(milliseconds(1_000, 600_000)),
   operationTimeoutMs: maybe(milliseconds(1, 86_400_000)),
@@ -260,21 +266,21 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   watchChildren(path: string, listener: ChildrenListener): ReadingWatch {
-    checkArguments({ listener });
-    this.#check('watchChildren', path);
-    return this.#watches.children(path, listener);
+    return this.#watch(CHILDREN, path, listener);
   }
 
   watchData(path: string, listener: ZnodeListener): ReadingWatch {
-    checkArguments({ listener });
-    this.#check('watchData', path);
-    return this.#watches.data(path, listener);
+    return this.#watch(DATA, path, listener);
   }
 
   watchRemoval(path: string, listener: () => void): Watch {
+    return this.#watch(REMOVAL, path, listener);
+  }
+
+  #watch<S>(watched: Watched<S>, path: string, listener: WatchListener<S>): ReadingWatch {
     checkArguments({ listener });
-    this.#check('watchRemoval', path);
-    return this.#watches.removal(path, listener);
+    this.#check(watched.operation, path);
+    return this.#watches.add(watched, path, listener);
   }
 
   close(): Promise<void> {
@@ -335,11 +341,9 @@ export class ZooKeeperClient implements ZooKeeper {
     if (problem === undefined) return withinChroot(this.#chroot, path);
     throw new ZooKeeperError(
       `${this.description}: ${operation} ${JSON.stringify(path)}: ${problem} (refused)`,
-      {
-        fault: 'refused',
-        outcome: 'not-applied',
-        path,
-      },
+      'refused',
+      'not-applied',
+      path,
     );
   }
 

@@ -44,23 +44,17 @@ export const OVERTAKEN = ['bad-version', 'node-exists', 'no-node', 'not-empty'] 
 /** A call of ZooKeeper that failed. */
 export class ZooKeeperError extends NodeLeaseError {
   readonly code = 'ZOOKEEPER_FAILED';
-  readonly fault: ZooKeeperFault;
-  /** The path that the call was about, within the chroot; undefined for calls about none. */
-  readonly path: string | undefined;
-  /** Whether a write may have been carried out all the same. */
-  readonly outcome: 'unknown' | 'not-applied';
 
   constructor(
     message: string,
-    options: Pick<ZooKeeperError, 'fault' | 'outcome'> & {
-      readonly path?: string | undefined;
-      readonly cause?: unknown;
-    },
+    readonly fault: ZooKeeperFault,
+    /** Whether a write may have been carried out all the same. */
+    readonly outcome: 'unknown' | 'not-applied',
+    /** The path that the call was about, within the chroot; undefined for calls about none. */
+    readonly path?: string,
+    cause?: unknown,
   ) {
-    super(message, options);
-    this.fault = options.fault;
-    this.outcome = options.outcome;
-    this.path = options.path;
+    super(message, { cause });
   }
 
   /** Whether the same call may well succeed a little later. */
@@ -91,7 +85,7 @@ export const ignoring =
 
 /** The failure of what has been closed. @param what the beginning of the sentence "… has been closed" */
 export const closedError = (what: string, outcome: ZooKeeperError['outcome'] = 'not-applied') =>
-  new ZooKeeperError(`${what} has been closed`, { fault: 'closed', outcome });
+  new ZooKeeperError(`${what} has been closed`, 'closed', outcome);
 
 /** Why one request failed, before it is known which call it was made for. */
 export class RequestFailure extends Error {

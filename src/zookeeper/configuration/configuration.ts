@@ -17,8 +17,8 @@ import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { WakeUp } from '../../core/base/wake-up.js';
+import type { EventOptions, TimeOptions } from '../client/zookeeper.js';
 import { CALL_TIMEOUT_MS, type Watch, type ZooKeeper } from '../client/zookeeper.js';
-import type { EventOptions, TimeOptions } from '../client/zookeeper-context.js';
 import { closedError, ZooKeeperError } from '../client/zookeeper-error.js';
 import { SeenReporter } from './fleet.js';
 import type { Revisions } from './fleet-report.js';
@@ -113,12 +113,13 @@ export async function openConfiguration(
     const owners = [ownerOf(place, contexts), ownerOf(place, contexts, nodeId)] as const;
     const start = await readSnapshot(snapshot, owners).catch((cause: unknown) => {
       const { fault, outcome, path } = error;
-      throw new ZooKeeperError(`${explain(error)}, and there is no snapshot: ${explain(cause)}`, {
+      throw new ZooKeeperError(
+        `${explain(error)}, and there is no snapshot: ${explain(cause)}`,
         fault,
         outcome,
         path,
-        cause: error,
-      });
+        error,
+      );
     });
     options.onEvent?.({
       type: 'snapshot-used',

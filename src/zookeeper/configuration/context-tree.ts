@@ -1,5 +1,4 @@
-import { concurrently } from '../../core/base/concurrently.js';
-import { CALLS_AT_ONCE } from '../client/call-limits.js';
+import { concurrentCalls } from '../client/call-limits.js';
 import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
 import { keyOfPath } from './layout.js';
 
@@ -23,7 +22,7 @@ export async function readTree(
 ): Promise<ContextTree> {
   const tree = new Map<string, TreeZnode>();
   for (let level: readonly string[] = ['']; level.length > 0; ) {
-    const read = await concurrently(level, CALLS_AT_ONCE, async (path) => {
+    const read = await concurrentCalls(level, async (path) => {
       const [znode, names = []] = await Promise.all([
         zookeeper.read(context + path, call),
         zookeeper.children(context + path, call),

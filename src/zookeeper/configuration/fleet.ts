@@ -1,6 +1,5 @@
-import { concurrently } from '../../core/base/concurrently.js';
-import { objectIn } from '../../core/base/json-object.js';
-import { CALLS_AT_ONCE } from '../client/call-limits.js';
+import { objectIn } from '../../core/base/fields.js';
+import { concurrentCalls } from '../client/call-limits.js';
 import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { writeEphemeral } from '../client/retry.js';
 import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
@@ -81,16 +80,15 @@ export async function readFleet(
       const ids = ((await zookeeper.children(path, call)) ?? [])
         .filter((name) => /^\d{1,7}$/.test(name))
         .map(Number);
-      const seen = await concurrently(ids, CALLS_AT_ONCE, async (nodeId) => {
+      const seen = await concurrentCalls(ids, async (nodeId) => {
         const report = decodeSeen((await zookeeper.read(`${path}/${nodeId}`, call))?.data);
         return report ? [{ nodeId, ...report, own: contextsOfNode(contexts, names, nodeId) }] : [];
       });
       const nodes = seen.flat().sort((a, b) => a.nodeId - b.nodeId);
       const read = [...new Set([...nodes.flatMap(({ own }) => own), ...contexts])];
       const revisions = new Map(
-        await concurrently(
+        await concurrentCalls(
           read,
-          CALLS_AT_ONCE,
           async (each) => [each, revisionIn(await readHead(zookeeper, root, each, call))] as const,
         ),
       );

@@ -1,5 +1,4 @@
-import { concurrently } from '../../core/base/concurrently.js';
-import { CALLS_AT_ONCE } from '../client/call-limits.js';
+import { concurrentCalls } from '../client/call-limits.js';
 import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
 import { ConfigHistoryError } from './config-error.js';
 import { historyPath, revisionOf } from './layout.js';
@@ -66,7 +65,7 @@ export async function readHistory(
   const names = ((await zookeeper.children(path, call)) ?? []).filter(
     (name) => revisionOf(name) !== undefined,
   );
-  const read = await concurrently(names.sort().reverse(), CALLS_AT_ONCE, async (name) => {
+  const read = await concurrentCalls(names.sort().reverse(), async (name) => {
     const znode = await zookeeper.read(`${path}/${name}`, call);
     return znode && decodeRevision(`${path}/${name}`, znode.data);
   });

@@ -14,8 +14,7 @@ import { LOST_RACE } from '../../core/base/backoff.js';
 import { ConfigError, WaitTimeoutError } from '../../core/base/errors.js';
 import { retrying } from '../../core/base/retry.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import type { CallOptions, MultiOperation, ZooKeeper } from '../client/zookeeper.js';
-import type { TimeOptions } from '../client/zookeeper-context.js';
+import type { CallOptions, MultiOperation, TimeOptions, ZooKeeper } from '../client/zookeeper.js';
 import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../client/zookeeper-error.js';
 import { lock } from '../recipes/lock.js';
 import type { LockHandle } from '../recipes/lock-handle.js';
@@ -283,7 +282,7 @@ export class ConfigPublisher {
       if (unknown) {
         const { fault, path } = unknown.error;
         const message = `whether revision ${unknown.revision} of ${context} was published is unknown: the reply was lost`;
-        throw new ZooKeeperError(message, { fault, outcome: 'unknown', path, cause: unknown.error });
+        throw new ZooKeeperError(message, fault, 'unknown', path, unknown.error);
       }
       limit.signal.throwIfAborted();
       throw error;

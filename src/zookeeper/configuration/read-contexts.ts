@@ -1,7 +1,7 @@
 import { checked } from '../../core/base/arguments.js';
 import { whileConnectionIsAway } from '../client/retry.js';
+import type { TimeSources, ZooKeeperContext } from '../client/zookeeper.js';
 import { CALL_TIMEOUT_MS, type CallOptions, type ZooKeeper } from '../client/zookeeper.js';
-import type { TimeSources, ZooKeeperContext } from '../client/zookeeper-context.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { propertiesOf, readTree } from './context-tree.js';
 import type { Revisions } from './fleet-report.js';
@@ -65,7 +65,7 @@ export function readContexts(
     );
     if (JSON.stringify(heads) !== JSON.stringify(await readHeads())) {
       const message = `${zookeeper.description}: ${contexts[0]} changed while it was read`;
-      throw new ZooKeeperError(message, { fault: 'contended', outcome: 'not-applied' });
+      throw new ZooKeeperError(message, 'contended', 'not-applied');
     }
     const layers = heads.map(({ context }, at) => ({ context, tree: trees[at] ?? new Map() }));
     return {

@@ -1,7 +1,8 @@
 import { checkArguments, checked, NAME } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
+import { isObject } from '../../core/base/fields.js';
 import { hostAddress } from '../../core/base/host/host-address.js';
-import { isObject } from '../../core/base/json-object.js';
+import { checkKnown } from '../../core/base/option-check.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { encodeInstance } from '../services/instance/instance-codec.js';
 import { type InstanceSources, newInstance } from '../services/instance/new-instance.js';
@@ -112,23 +113,15 @@ export function routingInstance(
 ): ServiceInstance | undefined {
   const { service: name, address = hostAddress(), port, sslPort, uriSpec } = announcement;
   if (name === undefined) return undefined;
-  const payload = writtenPayload(announcement, name, { nodeId, version, taskId });
+  const { payload: given = {}, payloadType = 'map' } = announcement;
+  const fields = { ...checkPayload(given, payloadType, 'payload'), nodeId, version };
+  const written =
+    payloadType === 'spring' ? springInstancePayload({ id: taskId, name, metadata: texts(fields) }) : fields;
+  // None by default: no class is readable for both Spring's applications and other Java programs.
+  const payload = (announcement.payload ?? announcement.payloadType) === undefined ? undefined : written;
   return renamed(FIELDS, () =>
     newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload, uriSpec }, sources),
   );
-}
-
-/** None by default: no class is readable for both Spring's applications and other Java programs. */
-function writtenPayload(
-  { payload, payloadType }: Announcement,
-  name: string,
-  { taskId, ...own }: { readonly nodeId: number; readonly version: number; readonly taskId: string },
-): unknown {
-  if (payload === undefined && payloadType === undefined) return undefined;
-  const fields = { ...checkPayload(payload ?? {}, payloadType ?? 'map', 'payload'), ...own };
-  return payloadType === 'spring'
-    ? springInstancePayload({ id: taskId, name, metadata: texts(fields) })
-    : fields;
 }
 
 /**
@@ -240,20 +233,19 @@ const ENDPOINT_FIELDS: readonly string[] = [
 function checkEndpoints(endpoints: unknown): void {
   if (!Array.isArray(endpoints))
     throw wrongValue('endpoints', endpoints, "an array such as [{ endpoint: 'pay' }]");
-  for (const [index, each] of endpoints.entries()) checkEndpoint(each, `endpoints[${index}]`);
-}
-
-function checkEndpoint(given: unknown, label: string): void {
-  if (!isObject(given)) throw wrongValue(label, given, "an object such as { endpoint: 'pay' }");
-  const other = Object.keys(given).find((name) => !ENDPOINT_FIELDS.includes(name));
-  if (other !== undefined) throw wrongValue(label, other, `one of ${ENDPOINT_FIELDS.join(', ')}`);
-  const { endpoint, key, fields } = given;
-  if (typeof endpoint !== 'string') throw wrongValue(`${label}.endpoint`, endpoint, 'a name');
-  if (key !== undefined && typeof key !== 'string') throw wrongValue(`${label}.key`, key, 'a name, or none');
-  renamed({ endpoint: `${label}.endpoint`, 'endpoint key': `${label}.key` }, () =>
-    entryPath({ kind: 'endpoint', endpoint, key }, 0),
-  );
-  if (fields !== undefined) checkFields(fields, `${label}.fields`);
+  for (const [index, given] of endpoints.entries()) {
+    const label = `endpoints[${index}]`;
+    if (!isObject(given)) throw wrongValue(label, given, "an object such as { endpoint: 'pay' }");
+    checkKnown(given, ENDPOINT_FIELDS, label);
+    const { endpoint, key, fields } = given;
+    if (typeof endpoint !== 'string') throw wrongValue(`${label}.endpoint`, endpoint, 'a name');
+    if (key !== undefined && typeof key !== 'string')
+      throw wrongValue(`${label}.key`, key, 'a name, or none');
+    renamed({ endpoint: `${label}.endpoint`, 'endpoint key': `${label}.key` }, () =>
+      entryPath({ kind: 'endpoint', endpoint, key }, 0),
+    );
+    if (fields !== undefined) checkFields(fields, `${label}.fields`);
+  }
 }
 
 function checkFields(fields: unknown, label: string): void {

@@ -118,8 +118,8 @@ function decodeEndpoint(endpoint: string, ref: string, { data, stat }: Znode): D
       name: endpoint,
       id: ref,
       address: typeof address === 'string' && address !== '' ? address : undefined,
-      port: portOf(port),
-      sslPort: portOf(sslPort),
+      port: isPort(port) ? port : undefined,
+      sslPort: isPort(sslPort) ? sslPort : undefined,
       payload: assignment,
       registrationTimeUTC: stat.createdAt,
       serviceType: stat.owner === undefined ? 'PERMANENT' : 'DYNAMIC',
@@ -127,8 +127,4 @@ function decodeEndpoint(endpoint: string, ref: string, { data, stat }: Znode): D
       enabled: true,
     },
   };
-}
-
-function portOf(value: unknown): number | undefined {
-  return isPort(value) ? value : undefined;
 }

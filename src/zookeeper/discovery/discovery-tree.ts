@@ -8,15 +8,11 @@ import {
   type ReconcileState,
 } from '../client/reconcile-loop.js';
 import { catchUp, writeEphemeral } from '../client/retry.js';
-import type { Znode } from '../client/zookeeper.js';
-import type { EventOptions, ZooKeeperContext } from '../client/zookeeper-context.js';
+import type { EventOptions, Znode, ZooKeeperContext } from '../client/zookeeper.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { checkLease } from '../services/registered-znode.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
-
-/** How far the tree shows the announced entries. */
-export type TreeState = ReconcileState;
 
 /** Events of announcements, for logs. */
 export type TreeEvent =
@@ -131,7 +127,7 @@ export class DiscoveryTree {
   }
 
   /** Whether all announced entries are in the tree. */
-  get state(): TreeState {
+  get state(): ReconcileState {
     return this.#loop.state;
   }
 
@@ -139,7 +135,7 @@ export class DiscoveryTree {
    * Calls `listener` with every new state, until the returned function is called. Not with the present one.
    * Listeners must not throw.
    */
-  onState(listener: (state: TreeState) => void): () => void {
+  onState(listener: (state: ReconcileState) => void): () => void {
     return this.#loop.onState(listener);
   }
 
@@ -152,14 +148,15 @@ export class DiscoveryTree {
   register(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
     checkArguments({ entry, fields });
     if (this.#withdrawn)
-      throw new ZooKeeperError('announcements have been withdrawn', {
-        fault: 'closed',
-        outcome: 'not-applied',
-      });
+      throw new ZooKeeperError('announcements have been withdrawn', 'closed', 'not-applied');
     const { id: nodeId, taskId, version } = this.options.lease;
     const path = entryPath(entry, nodeId);
     const data = encodeAssignment({ ...fields, taskId, nodeId, version });
-    const announced = this.#entries.get(path) ?? new AnnouncedZnode(path, this.options, this.#forget);
+    const onGone = (entry: AnnouncedZnode) => {
+      this.#entries.delete(path);
+      this.#loop.forget(entry);
+    };
+    const announced = this.#entries.get(path) ?? new AnnouncedZnode(path, this.options, onGone);
     this.#entries.set(path, announced);
     announced.data = data;
     this.#loop.reconcile(announced);
@@ -211,11 +208,6 @@ export class DiscoveryTree {
     entry.data = undefined;
     this.#loop.reconcile(entry);
   }
-
-  readonly #forget = (entry: AnnouncedZnode): void => {
-    this.#entries.delete(entry.path);
-    this.#loop.forget(entry);
-  };
 
   async #gone(paths: readonly string[], timeoutMs: number): Promise<boolean> {
     const isDecided = (path: string) => {

@@ -5,16 +5,15 @@ import { notify } from '../../core/base/listeners.js';
 import { shareAnswer } from '../../core/base/share-answer.js';
 import type { Lease, LeaseEvent } from '../../core/lease/model/lease.js';
 import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
-import { type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
-import type { ZooKeeper } from '../client/zookeeper.js';
-import type { ZooKeeperContext } from '../client/zookeeper-context.js';
+import { type Reconciled, ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
+import type { ZooKeeper, ZooKeeperContext } from '../client/zookeeper.js';
 import { closedError, isFault } from '../client/zookeeper-error.js';
 import { jsonPayload } from '../services/instance/payload-codec.js';
 import type { ServiceInstance } from '../services/instance/service-instance.js';
 import type { RegistrationEvent } from '../services/registered-znode.js';
 import { ServiceDiscovery, type ServiceEvent } from '../services/service-discovery.js';
 import { type Announcement, announcedFields, routingEntries, routingInstance } from './announcement.js';
-import { DiscoveryTree, type TreeEvent, type TreeState } from './discovery-tree.js';
+import { DiscoveryTree, type TreeEvent } from './discovery-tree.js';
 import { type IdWidth, watchIdWidth } from './id-width.js';
 import { NodeWatcher } from './node-watcher.js';
 import { awaitReadiness, type Readiness, type ReadinessEvent } from './readiness.js';
@@ -98,7 +97,6 @@ export class Discovery {
   #left = false;
   readonly #ending = new AbortController();
   #forgetLease = () => {};
-  readonly #closed = shareAnswer(() => this.#close());
 
   constructor(private readonly options: DiscoveryOptions) {
     const { zookeeper, lease, clock, random, readyTimeoutMs } = checked(options, {
@@ -106,12 +104,14 @@ export class Discovery {
       announcement: OBJECT,
     });
     checkArguments({ zookeeper, clock, random, readyTimeoutMs });
-    const onEvent = this.#emit;
-    this.#loop = new ReconcileLoop({ zookeeper, clock, random, name: 'the discovery', onEvent });
-    this.tree = new DiscoveryTree({ zookeeper, lease, clock, random, onEvent }, this.#loop);
+    const own = { zookeeper, lease, clock, random, onEvent: this.#emit };
+    this.#loop = new ReconcileLoop({ ...own, name: 'the discovery' });
+    this.tree = new DiscoveryTree(own, this.#loop);
     this.services = new ServiceDiscovery<unknown>(
       {
-        ...{ zookeeper, lease, clock, random, basePath: options.announcement.basePath, payload: jsonPayload },
+        ...own,
+        basePath: options.announcement.basePath,
+        payload: jsonPayload,
         onEvent: (event) => {
           const isOfService =
             event.type === 'superseded' || event.type === 'restored' || event.type === 'mixed-payloads';
@@ -151,7 +151,7 @@ export class Discovery {
   }
 
   /** Whether the announcements of this node are in the tree, and its registration for Curator's readers. */
-  get state(): TreeState {
+  get state(): ReconcileState {
     return this.#loop.state;
   }
 
@@ -230,11 +230,7 @@ export class Discovery {
    * Takes this node out of the tree and ends the session. Resolves when that is done, or soon after if no
    * server answers; never rejects.
    */
-  close(): Promise<void> {
-    return this.#closed();
-  }
-
-  async #close(): Promise<void> {
+  readonly close = shareAnswer(async () => {
     // First, and in this tick: the process may be about to exit.
     const ended = this.options.zookeeper.close();
     this.#left = true;
@@ -243,7 +239,7 @@ export class Discovery {
     this.nodes.close();
     this.idWidth.close();
     await Promise.all([ended, this.tree.close(), this.services.close(), this.#loop.close(), this.ready]);
-  }
+  });
 
   readonly #emit = (event: DiscoveryEvent): void => {
     if (this.options.onEvent !== undefined) notify(this.options.onEvent, event);

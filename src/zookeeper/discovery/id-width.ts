@@ -4,23 +4,19 @@ import { clusterNodeIdOf, groupOf, widthOfGroup } from '../../core/id/cluster-no
 import type { ZooKeeper } from '../client/zookeeper.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
-/** A value that changes, and can be read at any time. */
-export interface Observable<T> {
-  /** The value as of now. */
-  readonly value: T;
-  /**
-   * Calls `listener` with every new value, until the returned function is called. Not with the present one.
-   * Listeners must not throw.
-   */
-  onChange(listener: (value: T) => void): () => void;
-}
-
 /**
  * Number of bits of a node id in a unique id, by the groups in the discovery tree: 8 to 16. It grows when a
  * higher group appears, and never shrinks while it is watched. A node of a group that has gone may still make
  * ids, and the narrow id of one node can be the wide id of another.
  */
-export interface IdWidth extends Observable<number> {
+export interface IdWidth {
+  /** The value as of now. */
+  readonly value: number;
+  /**
+   * Calls `listener` with every new value, until the returned function is called. Not with the present one.
+   * Listeners must not throw.
+   */
+  onChange(listener: (value: number) => void): () => void;
   /**
    * Resolves once the groups have been seen; before that, `value` is the width that this node's own id needs.
    * Never rejects, nor resolves when closed before.

@@ -23,11 +23,9 @@ export {
   DiscoveryTree,
   type DiscoveryTreeOptions,
   type TreeEvent,
-  type TreeState,
 } from './discovery-tree.js';
-export { type IdWidth, type Observable, watchIdWidth } from './id-width.js';
+export { type IdWidth, watchIdWidth } from './id-width.js';
 export {
-  type NodesListener,
   NodeWatcher,
   type NodeWatcherOptions,
   type UnreadableNode,

@@ -22,12 +22,6 @@ export interface UnreadableNode {
   readonly problem: string;
 }
 
-/**
- * Called with the cluster node ids whose nodes have come, changed or gone since the last call. Must not
- * throw.
- */
-export type NodesListener = (changed: ReadonlySet<number>) => void;
-
 /** The content of a znode among the nodes. */
 interface Seen {
   /** The data that it was read from: a write that changes nothing is no news. */

@@ -2,7 +2,7 @@ import { orAborted, timeoutSignal } from '../../core/base/abort.js';
 import { NodeLeaseError, StoreUnusableError } from '../../core/base/errors.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import type { ClusterStatus } from '../../core/lease/operate/inspect.js';
-import type { EventOptions, TimeSources } from '../client/zookeeper-context.js';
+import type { EventOptions, TimeSources } from '../client/zookeeper.js';
 
 /** The result of the wait for readiness. `tookMs` is its length, in milliseconds. */
 export type Readiness =

@@ -4,7 +4,7 @@ import { isFault } from '../client/zookeeper-error.js';
 import { type HeldZnode, ZnodeHolder } from './lock-handle.js';
 import { createOwn, discard, erase, type OwnZnode, protectedPath } from './own-znode.js';
 import type { Recipe, WaitOptions } from './recipe.js';
-import { foreignZnode, RecipeError } from './recipe-error.js';
+import { foreignZnode, RecipeError } from './recipe.js';
 import { inTime, untilChange, untilRemoved, type Wait } from './waiting.js';
 
 /** How one recipe differs from another. */

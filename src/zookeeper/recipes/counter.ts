@@ -4,8 +4,14 @@ import type { Retry } from '../../core/base/retry.js';
 import type { Znode, ZooKeeper } from '../client/zookeeper.js';
 import { isFault } from '../client/zookeeper-error.js';
 import { lock } from './lock.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
-import { outcomeUnknown, RecipeError } from './recipe-error.js';
+import {
+  outcomeUnknown,
+  type Recipe,
+  RecipeError,
+  type RecipeOptions,
+  recipeOn,
+  type WaitOptions,
+} from './recipe.js';
 import { inTime, type Wait, withCallTimeout, writeOnce } from './waiting.js';
 
 /**

@@ -6,8 +6,14 @@ import { BoundSession } from '../client/bound-session.js';
 import type { CallOptions, Znode, ZooKeeper } from '../client/zookeeper.js';
 import { ignoring, isFault } from '../client/zookeeper-error.js';
 import { erase } from './own-znode.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
-import { foreignZnode, RecipeError } from './recipe-error.js';
+import {
+  foreignZnode,
+  type Recipe,
+  RecipeError,
+  type RecipeOptions,
+  recipeOn,
+  type WaitOptions,
+} from './recipe.js';
 import { inTime, untilChildren, untilData, untilRemoved, type Wait } from './waiting.js';
 
 const READY = 'ready';

@@ -112,9 +112,7 @@ export function watchLeader(
   const watch = zookeeper.watchChildren(path, async (names) => {
     newest += 1;
     const turn = newest;
-    const [first] = (names ?? [])
-      .filter((name) => name.includes(LATCH))
-      .sort((a, b) => (a.slice(-10) < b.slice(-10) ? -1 : 1));
+    const [first] = inOrder(path, names?.filter((name) => name.includes(LATCH)) ?? [], KINDS);
     const leader = first === undefined ? undefined : await read(recipe, first, retry).catch(() => undefined);
     // One that has gone by now is followed by another change.
     if (turn !== newest || reported === leader?.token || (first !== undefined && leader === undefined))

@@ -20,7 +20,7 @@ export type { OnDamaged } from './queue/queue-items.js';
 export type { TakenItem } from './queue/taken-item.js';
 export { readLock, type WriteLockHandle, writeLock } from './read-write-lock.js';
 export type { RecipeOptions, WaitOptions } from './recipe.js';
-export { RecipeError, type RecipeFault } from './recipe-error.js';
+export { RecipeError, type RecipeFault } from './recipe.js';
 export { type SemaphoreOptions, semaphore } from './semaphore.js';
 export type { Contender, Standing } from './standing.js';
 export { followedLocks } from './standings.js';

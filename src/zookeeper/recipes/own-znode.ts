@@ -4,7 +4,7 @@ import type { BoundSession } from '../client/bound-session.js';
 import { whileConnectionIsAway } from '../client/retry.js';
 import { parentOf } from '../client/znode-path.js';
 import type { CallOptions } from '../client/zookeeper.js';
-import { isFault, isUnknown } from '../client/zookeeper-error.js';
+import { ignoring, isFault, isUnknown } from '../client/zookeeper-error.js';
 import type { Recipe } from './recipe.js';
 
 // A contender's own znode is never half made: where the reply to its creation is lost, it is found by its
@@ -67,19 +67,15 @@ async function findOwn(
   signal?: AbortSignal,
 ): Promise<string | undefined> {
   const parent = parentOf(protectedTo);
-  try {
-    // A server may lag behind what it did for this session over another connection, until it has answered a
-    // write.
-    const [, names] = await Promise.all([
-      session.multi([{ type: 'check', path: parent }], { signal }),
-      session.children(parent, { signal }),
-    ]);
-    const name = names?.find((child) => `${parent}/${child}`.startsWith(protectedTo));
-    return name && `${parent}/${name}`;
-  } catch (error) {
-    if (isFault(error, 'no-node')) return undefined;
-    throw error;
-  }
+  // A server may lag behind what it did for this session over another connection, until it has answered a
+  // write.
+  const reading = Promise.all([
+    session.multi([{ type: 'check', path: parent }], { signal }),
+    session.children(parent, { signal }),
+  ]);
+  const [, names] = (await reading.catch(ignoring('no-node'))) ?? [];
+  const name = names?.find((child) => `${parent}/${child}`.startsWith(protectedTo));
+  return name && `${parent}/${name}`;
 }
 
 /** Deletes what {@link createOwn} may have made. Never rejects. */

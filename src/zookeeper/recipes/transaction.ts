@@ -6,8 +6,7 @@ import { checkZnodeName, parentOf } from '../client/znode-path.js';
 import { CALL_TIMEOUT_MS, type MultiOperation, type ZnodeData, type ZooKeeper } from '../client/zookeeper.js';
 import { ignoring } from '../client/zookeeper-error.js';
 import { erase } from './own-znode.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
-import { RecipeError } from './recipe-error.js';
+import { type Recipe, RecipeError, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { inTime, untilChange, type Wait } from './waiting.js';
 
 // P the data of the transaction P/sites the names of all sites, one a line P/coordinator-<hex> ephemeral: the

@@ -4,13 +4,7 @@ import { WaitTimeoutError } from '../../core/base/errors.js';
 import type { Retry } from '../../core/base/retry.js';
 import type { BoundSession } from '../client/bound-session.js';
 import { whileConnectionIsAway } from '../client/retry.js';
-import {
-  CALL_TIMEOUT_MS,
-  type CallOptions,
-  type Watch,
-  type Znode,
-  type ZooKeeper,
-} from '../client/zookeeper.js';
+import { CALL_TIMEOUT_MS, type CallOptions, type Watch, type Znode } from '../client/zookeeper.js';
 import { isFault, isUnknown, ZooKeeperError } from '../client/zookeeper-error.js';
 import type { Recipe, WaitOptions } from './recipe.js';
 
@@ -63,7 +57,14 @@ export async function inTime<T>(
   const isTry = waitMs <= tookMs;
   const limitMs = (isTry ? atLeastMs : waitMs) - tookMs;
   const atEnd = () =>
-    isTry || zookeeper.state.status !== 'connected' ? withoutAnswer(zookeeper, path, limitMs) : late();
+    isTry || zookeeper.state.status !== 'connected'
+      ? new ZooKeeperError(
+          `${zookeeper.description}: ${path}: no answer within ${Math.round(limitMs)} ms`,
+          'timeout',
+          'unknown',
+          path,
+        )
+      : late();
   const limit =
     limitMs === Number.POSITIVE_INFINITY ? undefined : timeoutSignal(clock, limitMs, atEnd, signal);
   const either = limit ? limit.signal : signal;
@@ -77,12 +78,6 @@ export async function inTime<T>(
     limit?.release();
   }
 }
-
-/** The servers did not answer, or the connection was away, when the time was up. */
-const withoutAnswer = ({ description }: ZooKeeper, path: string, ms: number) =>
-  new ZooKeeperError(`${description}: ${path}: no answer within ${Math.round(ms)} ms`, {
-    ...{ fault: 'timeout', outcome: 'unknown', path },
-  });
 
 /** The options of what does not wait for others: 5 s by default. */
 export const withCallTimeout = (options: WaitOptions = {}): WaitOptions =>

@@ -1,5 +1,4 @@
-import { checkArguments, kind, maybe, OBJECT, TEXT } from '../../core/base/arguments.js';
-import { ConfigError } from '../../core/base/errors.js';
+import { checked, kind, TEXT } from '../../core/base/arguments.js';
 import { checkKnown } from '../../core/base/option-check.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { ZooKeeperTls } from '../client/connection/tls.js';
@@ -8,7 +7,7 @@ import {
   openZooKeeper,
   type ZooKeeperClient,
 } from '../client/zookeeper-client.js';
-import { PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
+import type { PayloadCodec } from './instance/payload-codec.js';
 import { ServiceDiscovery, type ServiceEvent } from './service-discovery.js';
 
 /** Options of {@link connectServices}. */
@@ -80,16 +79,15 @@ export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDi
  * @throws {ConfigError} when an option is unknown, malformed or out of range
  */
 export function connectServices<P = unknown>(options: ConnectServicesOptions<P>): ConnectedServices<P> {
-  checkOptions(options);
-  const { connect, auth, tls, sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS, ...discovery } = options;
-  const zookeeper = openZooKeeper({
+  checkKnown(options, OPTION_NAMES);
+  const {
     connect,
+    auth,
     tls,
-    clock: systemClock,
-    random: systemRandom,
-    sessionTimeoutMs,
-    ...(auth !== undefined && { auth }),
-  });
+    sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS,
+    ...discovery
+  } = checked(options, { connect: SERVERS });
+  const zookeeper = openZooKeeper({ connect, auth, tls, sessionTimeoutMs });
   try {
     return new ConnectedServices<P>(zookeeper, discovery);
   } catch (error) {
@@ -98,9 +96,9 @@ export function connectServices<P = unknown>(options: ConnectServicesOptions<P>)
   }
 }
 
-type OptionName = keyof ConnectServicesOptions<unknown>;
+const SERVERS = kind('servers such as zk1:2181,zk2:2181/shop', TEXT.is);
 
-const OPTION_NAMES: readonly OptionName[] = [
+const OPTION_NAMES: readonly (keyof ConnectServicesOptions<unknown>)[] = [
   'connect',
   'auth',
   'tls',
@@ -109,22 +107,3 @@ const OPTION_NAMES: readonly OptionName[] = [
   'payload',
   'onEvent',
 ];
-
-const KINDS = {
-  options: kind("an object such as { connect: 'zk1:2181' }", OBJECT.is),
-  connect: kind('servers such as zk1:2181,zk2:2181/shop', TEXT.is),
-  basePath: maybe(kind('a path such as /services', TEXT.is)),
-  payload: maybe(PAYLOAD),
-};
-
-/** Checks what the compiler checks in TypeScript. */
-function checkOptions(options: Partial<Record<OptionName, unknown>>): void {
-  checkArguments({ options }, KINDS);
-  checkKnown(options, OPTION_NAMES);
-  const { connect, auth, basePath, payload } = options;
-  checkArguments({ connect }, KINDS);
-  // The given value may be a password.
-  if (auth !== undefined && typeof auth !== 'string')
-    throw new ConfigError('auth', typeof auth, 'a text such as digest:user:password');
-  checkArguments({ basePath, payload }, KINDS);
-}

@@ -32,13 +32,14 @@ const MAX_TIMEOUT_MS = 86_400_000;
  */
 export class DownInstances {
   readonly #threshold: number;
-  /** The errors of each since the first that counts. */
-  readonly #errors: InstanceMemory<{ count: number }>;
-  readonly #down: InstanceMemory<true>;
+  readonly #timeoutMs: number;
+  /** By registration, in the order in which they expire: the errors of each since the first that counts. */
+  readonly #noted = new Map<string, { errors: number; readonly expiresAt: number }>();
+  #checkedAt: number | undefined;
 
   /** @throws {ConfigError} when the policy is out of range */
   constructor(
-    clock: Pick<Clock, 'now' | 'monotonic'>,
+    private readonly clock: Pick<Clock, 'now' | 'monotonic'>,
     { threshold = DEFAULT_THRESHOLD, timeoutMs = DEFAULT_TIMEOUT_MS }: DownPolicy = {},
   ) {
     if (!Number.isSafeInteger(threshold) || threshold < 1)
@@ -50,13 +51,21 @@ export class DownInstances {
         `more than 0 and at most ${MAX_TIMEOUT_MS} milliseconds`,
       );
     this.#threshold = threshold;
-    this.#errors = new InstanceMemory(clock, timeoutMs);
-    this.#down = new InstanceMemory(clock, timeoutMs);
+    this.#timeoutMs = timeoutMs;
   }
 
-  /** Whether an instance is to come back; see {@link InstanceMemory.due}. */
+  /**
+   * Whether an instance is to come back, at most a millisecond late. It is called at every pick. The
+   * monotonic clock, which may be slow, is read at most once in a millisecond of the wall clock, and no clock
+   * is read without errors.
+   */
   get due(): boolean {
-    return this.#down.due;
+    if (this.#noted.size === 0) return false;
+    const now = this.clock.now();
+    if (now === this.#checkedAt) return false;
+    this.#checkedAt = now;
+    const [oldest] = this.#noted.values();
+    return oldest !== undefined && this.clock.monotonic() >= oldest.expiresAt;
   }
 
   /**
@@ -64,28 +73,39 @@ export class DownInstances {
    * went down now.
    */
   note(instance: ServiceInstance): boolean {
-    this.#down.expire();
-    this.#errors.expire();
-    if (this.isDown(instance)) return false;
-    const errors = this.#errors.get(instance) ?? { count: 0 };
-    errors.count += 1;
-    if (errors.count >= this.#threshold) {
-      this.#errors.delete(instance);
-      this.#down.set(instance, true);
-      return true;
+    this.#expire();
+    const key = registrationKey(instance);
+    const noted = this.#noted.get(key);
+    const errors = (noted?.errors ?? 0) + 1;
+    if (noted && errors !== this.#threshold) {
+      noted.errors = errors;
+      return false;
     }
-    if (errors.count === 1) this.#errors.set(instance, errors);
-    return false;
+    // At the end of the order again: the time of an instance that goes down begins with its last error.
+    this.#noted.delete(key);
+    this.#noted.set(key, { errors, expiresAt: this.clock.monotonic() + this.#timeoutMs });
+    return errors === this.#threshold;
   }
 
   isDown(instance: ServiceInstance): boolean {
-    return this.#down.get(instance) !== undefined;
+    // Without errors no key is made.
+    if (this.#noted.size === 0) return false;
+    return (this.#noted.get(registrationKey(instance))?.errors ?? 0) >= this.#threshold;
   }
 
   /** The given instances that are not down. */
   up<P>(instances: readonly ServiceInstance<P>[]): readonly ServiceInstance<P>[] {
-    this.#down.expire();
+    this.#expire();
     return instances.filter((instance) => !this.isDown(instance));
+  }
+
+  #expire(): void {
+    if (this.#noted.size === 0) return;
+    const now = this.clock.monotonic();
+    for (const [key, { expiresAt }] of this.#noted) {
+      if (now < expiresAt) return;
+      this.#noted.delete(key);
+    }
   }
 }
 
@@ -101,59 +121,4 @@ export function registrationKey({
   sslPort,
 }: ServiceInstance): string {
   return `${id}\n${registrationTimeUTC}\n${address}\n${port}\n${sslPort}`;
-}
-
-/** Temporary facts about instances: a value for each registration, all for the same time. */
-class InstanceMemory<V> {
-  /** By registration, in the order in which they expire. */
-  readonly #entries = new Map<string, { readonly value: V; readonly expiresAt: number }>();
-  #checkedAt: number | undefined;
-
-  /** @param memoryMs how long a value is remembered, in milliseconds of the monotonic clock */
-  constructor(
-    private readonly clock: Pick<Clock, 'now' | 'monotonic'>,
-    private readonly memoryMs: number,
-  ) {}
-
-  /**
-   * Whether an entry has expired, at most a millisecond late. It is called at every pick. The monotonic
-   * clock, which may be slow, is read at most once in a millisecond of the wall clock, and no clock is read
-   * without entries.
-   */
-  get due(): boolean {
-    if (this.#entries.size === 0) return false;
-    const now = this.clock.now();
-    if (now === this.#checkedAt) return false;
-    this.#checkedAt = now;
-    const [oldest] = this.#entries.values();
-    return oldest !== undefined && this.clock.monotonic() >= oldest.expiresAt;
-  }
-
-  get(instance: ServiceInstance): V | undefined {
-    // Without entries no key is made.
-    return this.#entries.size === 0 ? undefined : this.#entries.get(registrationKey(instance))?.value;
-  }
-
-  /** Remembers a value from now on, in place of the one before. */
-  set(instance: ServiceInstance, value: V): void {
-    this.delete(instance);
-    this.#entries.set(registrationKey(instance), {
-      value,
-      expiresAt: this.clock.monotonic() + this.memoryMs,
-    });
-  }
-
-  delete(instance: ServiceInstance): void {
-    this.#entries.delete(registrationKey(instance));
-  }
-
-  /** Forgets expired entries. */
-  expire(): void {
-    if (this.#entries.size === 0) return;
-    const now = this.clock.monotonic();
-    for (const [key, { expiresAt }] of this.#entries) {
-      if (now < expiresAt) return;
-      this.#entries.delete(key);
-    }
-  }
 }

@@ -1,4 +1,4 @@
-import { objectIn } from '../../core/base/json-object.js';
+import { objectIn } from '../../core/base/fields.js';
 import { nameAt, parentOf } from '../client/znode-path.js';
 import type { CallOptions, ZooKeeper } from '../client/zookeeper.js';
 import { ignoring, ZooKeeperError } from '../client/zookeeper-error.js';
@@ -29,11 +29,7 @@ export async function refusalOf(
   const [problem] = present.flatMap((each) => payloadConflict(each, objectIn(own.data) ?? {}) ?? []);
   if (problem === undefined) return undefined;
   const path = parentOf(own.path);
-  return new ZooKeeperError(`not registered: ${path} ${problem}`, {
-    fault: 'mixed-payloads',
-    outcome: 'not-applied',
-    path,
-  });
+  return new ZooKeeperError(`not registered: ${path} ${problem}`, 'mixed-payloads', 'not-applied', path);
 }
 
 /** As {@link mixedPayloads}, of a registered instance and present ones. */

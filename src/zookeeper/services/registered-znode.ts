@@ -1,8 +1,7 @@
 import type { Lease } from '../../core/lease/model/lease.js';
 import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { busy } from '../client/retry.js';
-import type { CreateMode, Znode } from '../client/zookeeper.js';
-import type { ZooKeeperContext } from '../client/zookeeper-context.js';
+import type { CreateMode, Znode, ZooKeeperContext } from '../client/zookeeper.js';
 import { ZooKeeperError } from '../client/zookeeper-error.js';
 import { withEnabled } from './instance/instance-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
@@ -154,5 +153,5 @@ export function ownerOf({ mode }: WantedZnode, sessionId: string): string | unde
 export function checkLease(lease: Pick<Lease, 'isValid'> | undefined, path: string): void {
   if (lease?.isValid() !== false) return;
   const message = `${path}: the lease is not valid`;
-  throw new ZooKeeperError(message, { fault: 'refused', outcome: 'not-applied', path });
+  throw new ZooKeeperError(message, 'refused', 'not-applied', path);
 }

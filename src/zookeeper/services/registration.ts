@@ -90,7 +90,7 @@ export class Registration implements Reconciled {
     if (outcome === undefined)
       throw loop.late(`${this.path}: it is not ${isWanted ? 'registered' : 'removed'}`, timeoutMs, this);
     const message = `${this.path}: it has been ${isWanted ? 'unregistered' : 'registered again'}`;
-    throw new ZooKeeperError(message, { fault: 'aborted', outcome: 'unknown', path: this.path });
+    throw new ZooKeeperError(message, 'aborted', 'unknown', this.path);
   }
 
   async step(call: ReconcileCall): Promise<boolean | number> {

@@ -1,5 +1,4 @@
-import { concurrently } from '../../core/base/concurrently.js';
-import { CALLS_AT_ONCE } from '../client/call-limits.js';
+import { concurrentCalls } from '../client/call-limits.js';
 import type { ReconcileCall } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
 import { nameAt, parentOf } from '../client/znode-path.js';
@@ -90,7 +89,7 @@ export class SequentialRegistration extends RegisteredZnode {
     await catchUp(zookeeper, parent, call);
     const names = (await zookeeper.children(parent, call)) ?? [];
     const numbered = names.filter((each) => each.startsWith(name) && NUMBER.test(each.slice(name.length)));
-    await concurrently(numbered, CALLS_AT_ONCE, async (each) => {
+    await concurrentCalls(numbered, async (each) => {
       const path = `${parent === '/' ? '' : parent}/${each}`;
       if (path === this.own?.path) return;
       // One that may not be read is not ours.

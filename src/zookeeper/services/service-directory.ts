@@ -1,8 +1,7 @@
 import { checkArguments, checked, FLAG } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
-import { concurrently } from '../../core/base/concurrently.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
-import { CALLS_AT_ONCE, oneCall } from '../client/call-limits.js';
+import { concurrentCalls, oneCall } from '../client/call-limits.js';
 import { inRounds } from '../client/retry.js';
 import {
   CALL_TIMEOUT_MS,
@@ -106,9 +105,7 @@ export class ServiceDirectory<P> {
   async instancesWithStat(name: string, call: ServiceCall = {}): Promise<readonly InstanceWithStat<P>[]> {
     const remaining = this.#deadline(call);
     const ids = await this.options.zookeeper.children(servicePath(this.basePath, name), remaining());
-    const found = await concurrently([...(ids ?? [])].sort(), CALLS_AT_ONCE, (id) =>
-      this.#read(name, id, remaining()),
-    );
+    const found = await concurrentCalls([...(ids ?? [])].sort(), (id) => this.#read(name, id, remaining()));
     return found.filter((each) => each !== undefined);
   }
 

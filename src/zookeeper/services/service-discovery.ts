@@ -4,7 +4,7 @@ import { notify } from '../../core/base/listeners.js';
 import { shareAnswer } from '../../core/base/share-answer.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../client/reconcile-loop.js';
-import type { ZooKeeperContext } from '../client/zookeeper-context.js';
+import type { ZooKeeperContext } from '../client/zookeeper.js';
 import { closedError } from '../client/zookeeper-error.js';
 import { encodeInstance, UnreadableReports } from './instance/instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './instance/new-instance.js';
@@ -85,16 +85,14 @@ export class ServiceDiscovery<P = unknown> {
     private readonly options: ServiceDiscoveryOptions<P>,
     private readonly shared?: ReconcileLoop,
   ) {
-    const { zookeeper, clock, random, basePath } = checked(options, {
+    const { zookeeper, clock, random } = checked(options, {
       payload: maybe(PAYLOAD),
       lease: maybe(LEASE),
     });
     checkArguments({ zookeeper, clock, random });
     this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);
     this.#directory = new ServiceDirectory<P>({
-      zookeeper,
-      clock,
-      basePath,
+      ...options,
       payload: this.#payload,
       onUnreadable: this.#reports,
     });

@@ -16,9 +16,8 @@ export const DEFAULT_BASE_PATH = '/services';
  * or the servers
  */
 export function checkBasePath(basePath: string, label = 'basePath'): void {
-  if (typeof basePath === 'string') checkPlain(basePath, label);
-  const problem =
-    typeof basePath === 'string' ? (pathProblem(basePath) ?? ownerProblem(basePath)) : 'it is no text';
+  checkPlain(basePath, label);
+  const problem = pathProblem(basePath) ?? ownerProblem(basePath);
   if (problem !== undefined)
     throw new ConfigError(label, basePath, `an absolute path such as ${DEFAULT_BASE_PATH} (${problem})`);
 }

@@ -1,7 +1,7 @@
 import { checkArguments, checked, FUNCTION, having, kind, maybe, OBJECT } from '../../core/base/arguments.js';
 import { NodeLeaseError } from '../../core/base/errors.js';
 import { DownInstances, type DownPolicy } from './down-instances.js';
-import { isInService } from './instance/payload-codec.js';
+import { instanceState } from './instance/payload-codec.js';
 import type { ServiceInstance } from './instance/service-instance.js';
 import { instanceUrl, type UriVariables } from './instance/uri-spec.js';
 import type { InstanceSource } from './instance-source.js';
@@ -209,7 +209,7 @@ export function providerOf<P>(options: ServiceProviderOptions<P>) {
 
 /** Whether an instance is offered to callers: it is enabled, and in service for Spring Cloud. */
 export function isOffered(instance: ServiceInstance): boolean {
-  return instance.enabled && isInService(instance);
+  return instanceState(instance) === 'enabled';
 }
 
 function isReachable({ address, uriSpec }: ServiceInstance): boolean {

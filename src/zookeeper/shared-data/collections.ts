@@ -1,13 +1,14 @@
 import { checked, maybe, NAME } from '../../core/base/arguments.js';
 import { nameAt } from '../client/znode-path.js';
-import { type Condition, type Element, put, remove } from './collision-chain.js';
+import type { Znode } from '../client/zookeeper.js';
+import { type Condition, type Element, holds, put, remove } from './collision-chain.js';
 import { type Contributions, checkNoCondition } from './contributions.js';
 import type { Lifespan } from './data-report.js';
 import type { DataCall, Datum } from './datum.js';
-import { decodeEntry, type Entry, encodeRecord } from './entry.js';
+import { decodeEntry, decodeRecord, type Entry, encodeRecord, isBlank } from './entry.js';
+import { checkRequest } from './limits.js';
 import { Replica } from './replica.js';
 import { encodePair, encodeScalar, type SharedValue, scalarId, toScalar } from './scalar-codec.js';
-import { removeScalar, writeScalar } from './scalar-writes.js';
 
 /** A write that is made only where the entry has that version, or is absent. */
 export interface ConditionalCall extends DataCall {
@@ -120,6 +121,42 @@ export class SharedScalar<V extends SharedValue = SharedValue> extends ValuedDat
   }
 }
 
+/**
+ * Writes a persistent scalar. Resolves to false where the condition does not hold. One that another
+ * implementation has made stays without a record, which that may refuse to read.
+ */
+function writeScalar(
+  datum: Datum,
+  { document }: Element,
+  call: DataCall,
+  condition?: Condition,
+): Promise<boolean> {
+  const { path } = datum;
+  checkRequest(path, [{ type: 'set', path, data: document }]);
+  const { scalar } = decodeRecord(Buffer.from(document)) ?? {};
+  return datum.attempted('it could not be written', call, async (attempt) => {
+    const znode = await datum.collection(attempt);
+    const data = znode && scalar && !decodeRecord(znode.data) ? encodeScalar(scalar) : document;
+    if (!holds(datum, condition, valued(znode), data, attempt)) return attempt.answer(false);
+    if (znode === undefined) await attempt.session.createWithParents(path, data, 'shared', attempt.call);
+    else await attempt.session.setData(path, data, znode.stat.version, attempt.call);
+    return true;
+  });
+}
+
+/** Removes it. Resolves to false where there is none, or the condition does not hold. */
+function removeScalar(datum: Datum, _: unknown, call: DataCall, condition?: Condition): Promise<boolean> {
+  return datum.attempted('it could not be removed', call, async (attempt) => {
+    const znode = valued(await datum.collection(attempt));
+    const isMet = holds(datum, condition, znode, undefined, attempt);
+    if (!isMet || znode === undefined) return attempt.answer(isMet && attempt.mayBeDone);
+    return attempt.session.remove(datum.path, znode.stat.version, attempt.call);
+  });
+}
+
+/** A znode that holds no value yet counts as none. */
+const valued = (znode: Znode | undefined) => (znode && isBlank(znode.data) ? undefined : znode);
+
 /** What set and map have in common: elements that are found by a hash. */
 abstract class HashedCollection<
   I extends SharedValue,
@@ -133,6 +170,11 @@ abstract class HashedCollection<
   /** The element with its version, as this process knows it. */
   entry(identity: I): E | undefined {
     return this.find(scalarId(toScalar(identity)));
+  }
+
+  /** Resolves to false where there is none, or `ifVersion` does not hold. @throws as {@link SharedMap.set} */
+  async remove(identity: I, call: ConditionalCall = {}): Promise<boolean> {
+    return this.erase(this.element(identity), call);
   }
 
   /** @internal */
@@ -156,11 +198,6 @@ export class SharedSet<V extends SharedValue = SharedValue> extends HashedCollec
    */
   async add(value: V, call: DataCall = {}): Promise<void> {
     await this.write({ ...this.element(value), document: encodeScalar(toScalar(value)) }, call);
-  }
-
-  /** Resolves to false where it was not there. @throws as {@link SharedMap.set} */
-  async remove(value: V, call: DataCall = {}): Promise<boolean> {
-    return this.erase(this.element(value), call);
   }
 }
 
@@ -186,10 +223,5 @@ export class SharedMap<
       { ...this.element(key), document: encodePair(toScalar(key, 'key'), toScalar(value)) },
       call,
     );
-  }
-
-  /** Resolves to false where there is none, or `ifVersion` does not hold. @throws as {@link set} */
-  async remove(key: K, call: ConditionalCall = {}): Promise<boolean> {
-    return this.erase(this.element(key), call);
   }
 }

@@ -1,6 +1,5 @@
-import { concurrently } from '../../core/base/concurrently.js';
 import { BoundSession } from '../client/bound-session.js';
-import { CALLS_AT_ONCE } from '../client/call-limits.js';
+import { concurrentCalls } from '../client/call-limits.js';
 import type { ReconcileCall, Reconciled } from '../client/reconcile-loop.js';
 import { catchUp } from '../client/retry.js';
 import type { Znode } from '../client/zookeeper.js';
@@ -138,7 +137,7 @@ export class Contribution implements Reconciled {
     }
     const chains = await this.#read(todo, collection, step);
     // All of them to their ends: none continues during the next round.
-    const failures = await concurrently([...chains], CALLS_AT_ONCE, async ([hash, chain]) => {
+    const failures = await concurrentCalls([...chains], async ([hash, chain]) => {
       try {
         for (const element of todo)
           if (element.hash === hash) {
@@ -168,7 +167,7 @@ export class Contribution implements Reconciled {
     const names =
       kind === 'scalar' ? [...chains.keys()] : collection ? ((await session.children(path, call)) ?? []) : [];
     const places = names.flatMap((name) => datum.placesOf(name)).filter(({ hash }) => chains.has(hash));
-    await concurrently(places, CALLS_AT_ONCE, async ({ hash, n }) => {
+    await concurrentCalls(places, async ({ hash, n }) => {
       const znode = await session.read(datum.pathAt(hash, n), call);
       if (znode === undefined) return;
       const { id } = decodeEntry(kind, datum.nameAt(hash, n), znode) ?? {};

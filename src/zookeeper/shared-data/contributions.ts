@@ -9,9 +9,6 @@ import type { Entry } from './entry.js';
 import { checkRequest } from './limits.js';
 import type { SharedDataError } from './shared-data-error.js';
 
-/** This client's ephemeral data is not as it should be, or is again. For logs. */
-export type ContributionEvent = ReconcileEvent;
-
 /** How long the end of it may take, in milliseconds. */
 const WITHDRAW_MS = 3_000;
 
@@ -25,7 +22,7 @@ export class Contributions {
   /** Why nothing may be contributed in a session; undefined where it may. */
   refuses: (sessionId: string) => string | undefined = () => undefined;
 
-  constructor(context: DataContext, onEvent?: (event: ContributionEvent) => void) {
+  constructor(context: DataContext, onEvent?: (event: ReconcileEvent) => void) {
     this.#loop = new ReconcileLoop({ ...context, name: 'shared data', onEvent });
   }
 

@@ -3,8 +3,8 @@ import { checked } from '../../core/base/arguments.js';
 import { retrying } from '../../core/base/retry.js';
 import { BoundSession } from '../client/bound-session.js';
 import { catchUp } from '../client/retry.js';
+import type { ZooKeeperContext } from '../client/zookeeper.js';
 import { CALL_TIMEOUT_MS, type CallOptions, type MultiOperation, type Znode } from '../client/zookeeper.js';
-import type { ZooKeeperContext } from '../client/zookeeper-context.js';
 import { isFault, isUnknown, OVERTAKEN, TRANSIENT, ZooKeeperError } from '../client/zookeeper-error.js';
 import { bareScalar, type DatumRecord, decodeRecord, encodeRecord, isBlank } from './entry.js';
 import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
@@ -193,8 +193,7 @@ export async function attempted<T>(
   let cause: unknown;
   let mayBeDone = false;
   let fresh: string | undefined;
-  const late = () =>
-    new ZooKeeperError(`${failure} within ${ms} ms`, { fault: 'timeout', outcome: 'unknown', path, cause });
+  const late = () => new ZooKeeperError(`${failure} within ${ms} ms`, 'timeout', 'unknown', path, cause);
   const limit = timeoutSignal(clock, ms, late, signal);
   const call = { signal: limit.signal, timeoutMs: ms };
   const retry = retrying({

@@ -4,8 +4,7 @@ import type { DataEntry, Kind, Scalar } from './data-report.js';
 import type { DataCall } from './datum.js';
 import { titleOf } from './layout.js';
 import { readSharedData } from './report.js';
-import { scalarOf, TypedText } from './scalar-codec.js';
-import { isScalarType, parseScalar, SCALAR_TYPES } from './scalar-types.js';
+import { isScalarType, parseScalar, SCALAR_TYPES, scalarOf, TypedText } from './scalar-codec.js';
 import type { SharedData } from './shared-data.js';
 import { SharedDataError } from './shared-data-error.js';
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { objectIn } from '../../core/base/json-object.js';
+import { objectIn } from '../../core/base/fields.js';
 import type { Znode } from '../client/zookeeper.js';
 import type { Kind, Lifespan, Scalar } from './data-report.js';
 import { type Address, isIndex, KINDS } from './layout.js';
@@ -84,8 +84,7 @@ export function decodeRecord(
   data: Buffer,
 ): (DatumRecord & { readonly scalar: Scalar | undefined }) | undefined {
   const json = objectIn(data);
-  const address = json?.address as Partial<Record<string, unknown>> | null | undefined;
-  const { name, scope } = address ?? {};
+  const { name, scope }: Partial<Record<string, unknown>> = Object(json?.address);
   const kind = KINDS.find((each) => each === json?.kind);
   const lifespan = (['persistent', 'ephemeral'] as const).find((each) => each === json?.lifespan);
   if (typeof name !== 'string' || typeof scope !== 'string' || kind === undefined || lifespan === undefined)

@@ -1,10 +1,10 @@
 // Monastery's shared data: announced nodes, and scalars, sets, lists and maps that all nodes of a cluster
 // see.
 
+export type { ReconcileEvent } from '../client/reconcile-loop.js';
 export type { AnnouncedNode, DisconnectReason, KnownNode, NodeState } from './announced-node.js';
 export { type ConditionalCall, type SharedDatum, SharedMap, SharedScalar, SharedSet } from './collections.js';
 export type { Condition } from './collision-chain.js';
-export type { ContributionEvent } from './contributions.js';
 export type {
   DataEntry,
   DatumHead,

@@ -16,15 +16,17 @@ const NAME_BYTES = 4;
 /** @throws {SharedDataError} `too-large` where that number of children with such names cannot be listed */
 export function checkListing(path: string, name: string, count: number): void {
   const bytes = count * (Buffer.byteLength(name) + NAME_BYTES);
-  if (bytes <= PACKET_BYTES) return;
-  const text = `${path}: ${count} elements cannot be listed: that takes ${bytes} bytes, and ZooKeeper's packets hold ${PACKET_BYTES} (jute.maxbuffer)`;
-  throw new SharedDataError(text, 'too-large', path);
+  checkPacket(path, bytes, `${count} elements cannot be listed: that takes ${bytes} bytes`);
 }
 
 /** @throws {SharedDataError} `too-large` where the operations do not fit in one request */
 export function checkRequest(path: string, operations: readonly MultiOperation[]): void {
   const bytes = bytesOf(operations, OPERATION_BYTES);
+  checkPacket(path, bytes, `this change takes ${bytes} bytes in one request`);
+}
+
+function checkPacket(path: string, bytes: number, problem: string): void {
   if (bytes <= PACKET_BYTES) return;
-  const text = `${path}: this change takes ${bytes} bytes in one request, and ZooKeeper's packets hold ${PACKET_BYTES} (jute.maxbuffer)`;
+  const text = `${path}: ${problem}, and ZooKeeper's packets hold ${PACKET_BYTES} (jute.maxbuffer)`;
   throw new SharedDataError(text, 'too-large', path);
 }

@@ -6,8 +6,8 @@ import { Listeners } from '../../core/base/listeners.js';
 import { retrying } from '../../core/base/retry.js';
 import { until } from '../../core/base/until.js';
 import type { Lease } from '../../core/lease/model/lease.js';
+import type { TimeSources } from '../client/zookeeper.js';
 import { CALL_TIMEOUT_MS } from '../client/zookeeper.js';
-import type { TimeSources } from '../client/zookeeper-context.js';
 import { isFault, ZooKeeperError } from '../client/zookeeper-error.js';
 import type { AnnouncedNode, DisconnectReason } from './announced-node.js';
 import type { Contributions } from './contributions.js';
@@ -143,14 +143,13 @@ export class NodeSupervisor implements AsyncDisposable {
     const { timeoutMs = CALL_TIMEOUT_MS, signal } = checked(call);
     const state = await until(
       (listener) => this.onState(listener),
-      () => joinedOrStopped(this.#state),
+      () => (this.#state.status === 'joined' || this.#state.status === 'stopped' ? this.#state : undefined),
       (found) => withTimeout(this.data.context.clock, timeoutMs, found, signal),
     );
     if (state?.status === 'joined') return state.node;
-    const [fault, problem] = state
-      ? (['closed', `supervisor has stopped (${state.reason})`] as const)
-      : (['timeout', `has not joined within ${timeoutMs} ms`] as const);
-    throw new ZooKeeperError(`the node ${problem}`, { fault, outcome: 'unknown' });
+    if (state)
+      throw new ZooKeeperError(`the node supervisor has stopped (${state.reason})`, 'closed', 'unknown');
+    throw new ZooKeeperError(`the node has not joined within ${timeoutMs} ms`, 'timeout', 'unknown');
   }
 
   /**
@@ -267,8 +266,4 @@ export class NodeSupervisor implements AsyncDisposable {
     this.#state = state;
     this.#listeners.notify(state);
   }
-}
-
-function joinedOrStopped(state: SupervisorState) {
-  return state.status === 'joined' || state.status === 'stopped' ? state : undefined;
 }

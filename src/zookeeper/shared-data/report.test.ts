@@ -31,7 +31,7 @@ function reportOf(znodes: Record<string, Znode | undefined>, limits?: SharedData
   const zookeeper = {
     read: async (path: string) => {
       if (path in znodes && znodes[path] === undefined)
-        throw new ZooKeeperError('no-auth', { fault: 'no-auth', outcome: 'not-applied' });
+        throw new ZooKeeperError('no-auth', 'no-auth', 'not-applied');
       return znodes[path];
     },
     children: async (path: string) => {

@@ -6,7 +6,7 @@ import { isFault } from '../client/zookeeper-error.js';
 import type { DataEntry, DatumHead, DatumReport, Scalar, SharedDataReport } from './data-report.js';
 import { bareScalar, decodeEntry, decodeRecord, isBlank, versionOf } from './entry.js';
 import { type Address, dataFolder, HASHED_PATHS, isIndex, nodesFolder } from './layout.js';
-import { scalarProblem } from './scalar-types.js';
+import { scalarProblem } from './scalar-codec.js';
 
 export interface SharedDataQuery {
   /** What ZooKeeper is called. */
@@ -65,9 +65,10 @@ export async function readSharedData(
       throw error;
     });
   const read = (path: string, own: AbortSignal) => unlessDenied(zookeeper.read(path, { signal: own }));
+  /** Undefined where they may not be listed. */
   const list = async (path: string, own = signal) => {
     const names = await unlessDenied(zookeeper.children(path, { signal: own }));
-    return names === 'denied' ? names : (names ?? []).map((name) => `${path}/${name}`);
+    return names === 'denied' ? undefined : (names ?? []).map((name) => `${path}/${name}`);
   };
   const entriesOf = async (head: DatumHead, paths: readonly string[], own: AbortSignal) => {
     const readEntry = async (path: string, each: AbortSignal) => {
@@ -80,9 +81,11 @@ export async function readSharedData(
   const visit = async (path: string, own: AbortSignal): Promise<readonly string[]> => {
     const found = await read(path, own);
     if (found === undefined) return [];
-    const below = found !== 'denied' && found.stat.childCount > 0 ? await list(path, own) : [];
+    const listed = found !== 'denied' && found.stat.childCount > 0 ? await list(path, own) : [];
+    const below = listed ?? [];
     let head = datumHead(root, path, found, address);
-    if (hasNoRecord(found) && below !== 'denied' && below.length > 0) {
+    // A collection of another implementation, or a folder: a path strategy may put data into some.
+    if (found !== 'denied' && isBlank(found.data) && below.length > 0) {
       const ask = async (each: string, one: AbortSignal) => elementHead(each, await read(each, one));
       const elements = await concurrently(below.slice(0, ASKED), ASKED, ask, own);
       const element = elements.find((each) => each !== undefined);
@@ -91,14 +94,14 @@ export async function readSharedData(
     }
     if (!only(head) || (address && !isNamed(head, address))) return [];
     const isMeant = (each: string) => key === undefined || mayBe(head, each, key);
-    const elements = below === 'denied' || head.kind === null ? [] : below.filter(isMeant).sort(byPath);
+    const elements = head.kind === null ? [] : below.filter(isMeant).sort(byPath);
     const paths = head.kind === 'scalar' ? [path] : elements;
     const entries = await entriesOf(head, paths.slice(0, limits?.entries), own);
     const bytes = entries.reduce(
       (sum, entry) => sum + entry.bytes,
       head.kind === 'scalar' ? 0 : sizeOf(found),
     );
-    const problem = below === 'denied' ? 'its elements may not be listed: no-auth' : head.problem;
+    const problem = listed ? head.problem : 'its elements may not be listed: no-auth';
     const size = head.kind === null ? below.length : paths.length;
     data.push({
       ...head,
@@ -113,23 +116,14 @@ export async function readSharedData(
   const names = await zookeeper.children(dataFolder(root), { signal });
   const nodes = new Map<string, string>();
   const announced = names && (await list(nodesFolder(root)));
-  await concurrently(
-    announced === 'denied' || !announced ? [] : announced,
-    READS.entries,
-    async (path, own) => {
-      const found = await read(path, own);
-      if (found !== undefined && found !== 'denied' && found.stat.owner)
-        nodes.set(found.stat.owner, nameAt(path));
-    },
-  );
+  await concurrently(announced ?? [], READS.entries, async (path, own) => {
+    const found = await read(path, own);
+    if (found !== undefined && found !== 'denied' && found.stat.owner)
+      nodes.set(found.stat.owner, nameAt(path));
+  });
   let level: readonly string[] = (names ?? []).map((name) => `${dataFolder(root)}/${name}`);
   while (level.length > 0) level = (await concurrently(level, READS.data, visit, signal)).flat();
   return { zookeeper: connect, root, exists: names !== undefined, data: data.sort(byName) };
-}
-
-/** Whether it is a collection of another implementation, or a folder: a path strategy may put data into some. */
-function hasNoRecord(found: FoundZnode): boolean {
-  return found !== 'denied' && isBlank(found.data);
 }
 
 /** What an element says of its collection; undefined where it is none, or not named as Monastery does. */

@@ -1,12 +1,11 @@
 import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import type { ReconcileState } from '../client/reconcile-loop.js';
-import type { MultiOperation, ZooKeeper } from '../client/zookeeper.js';
-import type { EventOptions, TimeOptions } from '../client/zookeeper-context.js';
+import type { ReconcileEvent, ReconcileState } from '../client/reconcile-loop.js';
+import type { EventOptions, MultiOperation, TimeOptions, ZooKeeper } from '../client/zookeeper.js';
 import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './announced-node.js';
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
-import { type ContributionEvent, Contributions } from './contributions.js';
+import { Contributions } from './contributions.js';
 import type { Kind, Lifespan } from './data-report.js';
 import { type DataCall, type DataContext, Datum } from './datum.js';
 import {
@@ -24,7 +23,7 @@ import type { SharedValue } from './scalar-codec.js';
 import { SharedList } from './shared-list.js';
 
 /** Where the shared data is, and how. */
-export interface SharedDataOptions extends TimeOptions, EventOptions<ContributionEvent> {
+export interface SharedDataOptions extends TimeOptions, EventOptions<ReconcileEvent> {
   /** `nodes` and `data` are below it. @default /monastery/root */
   readonly root?: string | undefined;
   /** Which znodes data has; the same for all nodes of a cluster. @default Monastery's hashes */
@@ -86,32 +85,26 @@ export class SharedData {
    * @throws {SharedDataError} `kind-clash`, `foreign-znode` @throws {ConfigError} @throws {ZooKeeperError}
    * `timeout`, access denied, client closed
    */
-  async scalar<V extends SharedValue = SharedValue>(
-    name: string,
-    options?: OpenOptions,
-  ): Promise<SharedScalar<V>> {
-    return this.#opened(new SharedScalar<V>(await this.#datum('scalar', name, options), this.contributions));
+  scalar<V extends SharedValue = SharedValue>(name: string, options?: OpenOptions): Promise<SharedScalar<V>> {
+    return this.#openDatum(SharedScalar<V>, 'scalar', name, options);
   }
 
   /** As {@link scalar}. */
-  async set<V extends SharedValue = SharedValue>(name: string, options?: OpenOptions): Promise<SharedSet<V>> {
-    return this.#opened(new SharedSet<V>(await this.#datum('set', name, options), this.contributions));
+  set<V extends SharedValue = SharedValue>(name: string, options?: OpenOptions): Promise<SharedSet<V>> {
+    return this.#openDatum(SharedSet<V>, 'set', name, options);
   }
 
   /** As {@link scalar}. */
-  async list<V extends SharedValue = SharedValue>(
-    name: string,
-    options?: OpenOptions,
-  ): Promise<SharedList<V>> {
-    return this.#opened(new SharedList<V>(await this.#datum('list', name, options), this.contributions));
+  list<V extends SharedValue = SharedValue>(name: string, options?: OpenOptions): Promise<SharedList<V>> {
+    return this.#openDatum(SharedList<V>, 'list', name, options);
   }
 
   /** As {@link scalar}. */
-  async map<K extends SharedValue = SharedValue, V extends SharedValue = SharedValue>(
+  map<K extends SharedValue = SharedValue, V extends SharedValue = SharedValue>(
     name: string,
     options?: OpenOptions,
   ): Promise<SharedMap<K, V>> {
-    return this.#opened(new SharedMap<K, V>(await this.#datum('map', name, options), this.contributions));
+    return this.#openDatum(SharedMap<K, V>, 'map', name, options);
   }
 
   /**
@@ -181,6 +174,15 @@ export class SharedData {
     for (const each of this.#open) each.close();
     this.#open.clear();
     await Promise.all([this.contributions.close(), ...[...this.#nodes.values()].map((node) => node.leave())]);
+  }
+
+  async #openDatum<D extends { close(): void }>(
+    Opened: new (datum: Datum, contributions: Contributions) => D,
+    kind: Kind,
+    name: string,
+    options?: OpenOptions,
+  ): Promise<D> {
+    return this.#opened(new Opened(await this.#datum(kind, name, options), this.contributions));
   }
 
   #opened<T extends { close(): void }>(handle: T): T {

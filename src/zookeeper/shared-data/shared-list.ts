@@ -1,7 +1,6 @@
 import { checkArguments, checked, whole } from '../../core/base/arguments.js';
-import { concurrently } from '../../core/base/concurrently.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { CALLS_AT_ONCE } from '../client/call-limits.js';
+import { concurrentCalls } from '../client/call-limits.js';
 import type { MultiOperation, Znode } from '../client/zookeeper.js';
 import { isUnknown } from '../client/zookeeper-error.js';
 import { CONDITION, type ConditionalCall, SharedDatum } from './collections.js';
@@ -113,7 +112,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
         { length: Math.max(0, (collection?.stat.childCount ?? 0) - index) },
         (_, n) => index + n,
       );
-      const read = await concurrently(indexes, CALLS_AT_ONCE, (n) => this.#read(n, attempt));
+      const read = await concurrentCalls(indexes, (n) => this.#read(n, attempt));
       const end = read.indexOf(undefined);
       const [first, ...rest] = read.slice(0, end === -1 ? read.length : end) as Znode[];
       const isMet = first !== undefined && holds(datum, ifVersion, first, undefined, attempt);

@@ -51,31 +51,29 @@ export async function runCommandLine(
   const split = named?.runs ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
 
-  /** Has commander throw instead of ending the process, and leave it to us what is said of a mistake. */
-  const settle = (command: Command) => {
-    const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
-    command
-      .exitOverride((error) => {
-        called = command;
-        throw error;
-      })
-      .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
-      .configureOutput({
-        getOutHelpWidth: width,
-        getErrHelpWidth: width,
-        writeOut: io.stdout,
-        writeErr: io.stderr,
-        outputError: () => undefined,
-      });
-  };
-  settle(program);
+  /** Has commander throw instead of ending the process. */
+  const settle = (command: Command) =>
+    command.exitOverride((error) => {
+      called = command;
+      throw error;
+    });
+  const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
+  // Its commands inherit that. What is said of a mistake is left to us.
+  settle(program)
+    .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
+    .configureOutput({
+      getOutHelpWidth: width,
+      getErrHelpWidth: width,
+      writeOut: io.stdout,
+      writeErr: io.stderr,
+      outputError: () => undefined,
+    });
   const made = new Map([['', program]]);
   const make = (name: string, description = ''): Command => {
     const words = name.split(' ');
     const group = words.slice(0, -1).join(' ');
-    const command = new Command(words.at(-1)).description(description).allowExcessArguments(false);
-    settle(command);
-    (made.get(group) ?? make(group)).addCommand(command);
+    const command = (made.get(group) ?? make(group)).command(words.at(-1) ?? '');
+    settle(command).description(description).allowExcessArguments(false);
     made.set(name, command);
     return command;
   };
@@ -95,6 +93,8 @@ export async function runCommandLine(
       called = command;
       // A row that needs ZooKeeper gets settings with it.
       const settings = settingsOf(command, row, io) as WithZooKeeper;
+      if (row.runs && !childCommand?.length)
+        throw new UsageError(`no command given: expected one after --, as in "nodelease ${row.examples[0]}"`);
       const act = await row.load();
       const words = [...command.processedArgs.flat(), ...(childCommand ?? [])];
       exitCode = await act({ options: command.opts<never>(), settings, io }, ...words);
@@ -174,7 +174,7 @@ function mistakeIn(command: Command, code: string, words: readonly string[]): st
 
 function addOption(
   command: Command,
-  [flags, help, { default: standard, repeatable, group, verbatim }]: GroupedOption,
+  [flags, help, { kind, default: standard, repeatable, group, verbatim }]: GroupedOption,
 ): void {
   const option = new Option(flags, help);
   if (group !== undefined) option.helpGroup(`${group}:`);
@@ -186,7 +186,9 @@ function addOption(
       if (command.options.some(({ short, long }) => [short, long].includes(next)))
         throw new UsageError(`${option.long} needs a value, and is followed by ${next}`);
       // The settings are checked as such.
-      if (group === undefined && !verbatim) checkPlain(value, option.long ?? flags);
+      const label = option.long ?? flags;
+      if (group === undefined && !verbatim) checkPlain(value, label);
+      if (kind) return kind.parse(value, label);
       return repeatable ? [...(Array.isArray(earlier) ? earlier : []), value] : value;
     });
   command.addOption(option);
@@ -208,9 +210,8 @@ function settingsOf(
   const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
   for (const option of command.options) {
     const value: unknown = command.getOptionValue(option.attributeName());
-    if (own.includes(option.long)) continue;
-    if (typeof value === 'string' || Array.isArray(value)) flags[option.name()] = value;
-    else if (value === true) flags[option.name()] = 'true';
+    if (value === undefined || own.includes(option.long)) continue;
+    flags[option.name()] = Array.isArray(value) ? value : String(value);
   }
   const { settings: names, defaults } = row;
   const announces = names.includes('service');

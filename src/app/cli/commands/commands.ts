@@ -1,3 +1,5 @@
+import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
+import { integer, upToOneDay } from '../../../core/settings/values.js';
 import { DISCOVERY_COMMANDS } from '../../discovery/discovery-rows.js';
 import { type CommandRow, type GroupRow, JSON_LINE, type OptionRow } from '../../kit/command-row.js';
 import {
@@ -76,7 +78,11 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
     ],
     options: [
       ['--repair', 'restore damaged lease objects, and the map of shards'],
-      ['--above-version <n>', 'with --repair: a version that no tenure of a damaged node id has exceeded'],
+      [
+        '--above-version <n>',
+        'with --repair: a version that no tenure of a damaged node id has exceeded',
+        { kind: integer(0, 999_999_999_999_999) },
+      ],
       JSON_LINE,
     ],
     zookeeper: 'as-provider',
@@ -95,10 +101,11 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
         '--all',
         'show all node ids, also where they do not fit the terminal, and of a cluster of more than 500',
       ],
-      ['--from <id>', 'show the node ids from this one on'],
+      ['--from <id>', 'show the node ids from this one on', { kind: integer(0, MAX_NODE_IDS - 1) }],
       [
         '--limit <n>',
         'show at most n node ids of a large cluster (default: what fits the terminal, else 100)',
+        { kind: integer(1, 10_000) },
       ],
       ['--held', 'show only held node ids'],
       ['--free', 'show only free node ids'],
@@ -131,10 +138,16 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
       [
         '--wait-timeout <time>',
         'how long to wait for tasks to make wider unique ids, where needed, up to 24h (default: 60s)',
+        { kind: upToOneDay },
       ],
       [
         '--drain-timeout <time>',
+<<<<<<< HEAD
         'how long holders of retired node ids may take to release them, before they are taken by force, 0s to 24h (default: 10m; add the --settings-interval of the tasks)',
+=======
+        'how long the tasks have to give node ids back that the cluster gives up, before those are taken from them, 0s to 24h (default: 10m; with --settings-interval that much more: so late they learn of it)',
+        { kind: upToOneDay },
+>>>>>>> main
       ],
       JSON_LINE,
     ],

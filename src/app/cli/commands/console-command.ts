@@ -36,7 +36,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
   if (!isVisible(settings))
     throw new ConfigError(
       '--store',
-      store.url,
+      store,
       'a store that others see, too (what is in memory is seen by its holder alone)',
     );
   const lacking = !zookeeper
@@ -51,7 +51,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     try {
       // Connects to nothing yet, but finds settings that cannot be right.
       await cluster.open();
-      const [{ startNodeServer }, { ClusterMetrics }] = await Promise.all([
+      const [{ startNodeServer }, { clusterMetrics }] = await Promise.all([
         import('../../http/node-server.js'),
         import('../../http/cluster-metrics.js'),
       ]);
@@ -62,7 +62,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
         bearerTokenFile,
         clock: io.clock,
         cluster: () => cluster.open(),
-        metrics: new ClusterMetrics(() => cluster.open()),
+        metrics: clusterMetrics(() => cluster.open()),
         parts:
           connected &&
           (await consoleParts({ zookeeper: connected, settings, random, allowWrites, isPrivate })),
@@ -72,7 +72,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
       });
       const url = reachableUrl(server.address);
       say(io, url);
-      const of = provider === 'zookeeper' && zookeeper ? zookeeper.connect.text : store.url;
+      const of = provider === 'zookeeper' && zookeeper ? zookeeper.connect.text : store;
       log.info({ url: server.url }, `the console of ${of} is at ${url}`);
       if (!server.protected) {
         log.warn(

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../core/base/clock.js';
 import { ConfigError, explain } from '../../../core/base/errors.js';
+import { objectIn } from '../../../core/base/fields.js';
 import { type HttpReply, httpGet } from '../../../core/base/http-get.js';
-import { objectIn } from '../../../core/base/json-object.js';
 import {
   DEFAULT_LISTEN_ADDRESS,
   parseListenAddress,

@@ -107,9 +107,7 @@ async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger
     random,
     signal,
     onLeaseEvent: leaseLog(log.child({ taskId })),
-    tracer: mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS })
-      ? await installedTracer(clock)
-      : undefined,
+    tracer: mayHaveSdk(execArgv, env.NODE_OPTIONS) ? await installedTracer(clock) : undefined,
   });
 }
 

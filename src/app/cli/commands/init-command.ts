@@ -7,7 +7,6 @@ import {
   repairCluster,
 } from '../../../core/lease/operate/initialize.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { parseInteger } from '../../../core/settings/values.js';
 import { refuseLock } from '../../../core/store/lock-url.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
@@ -25,7 +24,7 @@ import { ExitCode, UsageError } from '../../kit/exit-codes.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
-import { ofParts } from '../../products.js';
+import { clusterPart } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 
 /** The options of `init`, as they are on the command line. */
@@ -33,7 +32,7 @@ interface InitOptions {
   /** Restores damaged lease objects, instead of creating missing ones. */
   readonly repair?: boolean;
   /** A version that no tenure of a damaged node id has exceeded, for node ids whose versions are unknown. */
-  readonly aboveVersion?: string;
+  readonly aboveVersion?: number;
 }
 
 /** How many damaged node ids are named; the others are counted. */
@@ -42,13 +41,12 @@ const NAMED = 100;
 /** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. */
 export function initCommand(call: Call<InitOptions>): Promise<number> {
   const { options, settings, io } = call;
-  const { repair: repairs = false, aboveVersion: text } = options;
-  if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
-  const aboveVersion =
-    text === undefined ? undefined : parseInteger(text, '--above-version', 0, 999_999_999_999_999);
+  const { repair: repairs = false, aboveVersion } = options;
+  if (aboveVersion !== undefined && !repairs)
+    throw new UsageError('--above-version is of use with --repair only');
   const allocated = onAllocated(call);
   if (allocated) return makeFirstGroup(allocated);
-  if (!repairs) refuseLock(settings.store.url);
+  if (!repairs) refuseLock(settings.store);
   return onStore(call, (session) =>
     repairs ? repair(session, aboveVersion, io, options) : initialize(session, settings, io, options),
   );
@@ -165,12 +163,12 @@ export async function repair(
     complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
   const isRestored = repairs.every(({ version }) => version !== undefined);
-  const mended = isRestored ? await ofParts((part) => part.repair(session, io)) : [];
+  const mended = isRestored ? await (await clusterPart()).repairPart(session, io) : undefined;
   const { url: store } = session.store;
   if (json)
     sayJson(io, {
       store,
-      ...Object.fromEntries(mended.map(({ name, report }) => [name, report])),
+      ...(mended && { [mended.finding.id]: mended.report }),
       repairs: repairs.map(({ id, problem, version = null, kept = null }) => ({
         id,
         problem,
@@ -178,7 +176,7 @@ export async function repair(
         kept,
       })),
     });
-  else if (mended.length > 0) for (const { text } of mended) say(io, text);
+  else if (mended) say(io, mended.finding.detail);
   else if (repairs.length === 0) say(io, `no lease object at ${store} is damaged: nothing to do`);
   for (const done of repairs) if (!json || done.version === undefined) sayRepair(done, io);
   return isRestored ? ExitCode.ok : ExitCode.storeUnusable;

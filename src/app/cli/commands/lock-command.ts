@@ -3,7 +3,7 @@ import { checkLockName } from '../../../node/locks/lock-place.js';
 import { acquireLock } from '../../../node/locks/store-lock.js';
 import { storeAccess } from '../../../node/runtime/opened-store.js';
 import type { Call } from '../../kit/call.js';
-import { type HoldingOptions, waitTimeout } from '../../kit/holding.js';
+import type { HoldingOptions } from '../../kit/holding.js';
 import { lockLog, taskIdOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import { runHeldCommand } from '../../supervisor/held-command.js';
 
@@ -13,21 +13,18 @@ export async function lockCommand(
   name: string,
   ...command: string[]
 ): Promise<number> {
-  const { options, settings, io } = call;
+  const { settings, io } = call;
   checkLockName(name);
-  const timeoutMs = waitTimeout(options);
   const { store, waitPollMs, durationMs, graceMs } = settings;
   return runHeldCommand(call, {
     command,
-    example: 'lock nightly -- ./report.sh',
-    waits: timeoutMs !== 0,
-    acquire: async ({ log, signal, again }) => {
-      if (!again) log.info({ lock: name, store: store.url }, `lock ${name} is kept in ${store.url}`);
+    acquire: async ({ log, signal, again, timeoutMs }) => {
+      if (!again) log.info({ lock: name, store }, `lock ${name} is kept in ${store}`);
       warnIfPrivate(store, log, 'no other task will see this lock');
       const taskId = await taskIdOf(settings, io, log, signal);
       return (again ? acquireAgain : acquireLock)(name, {
         ...storeAccess(settings),
-        store: store.url,
+        store,
         waitPollMs,
         durationMs,
         graceMs,
@@ -39,6 +36,6 @@ export async function lockCommand(
         onEvent: lockLog(log.child({ taskId }), name),
       });
     },
-    variables: ({ token }) => ({ LOCK_NAME: name, LOCK_TOKEN: String(token) }),
+    variables: { LOCK_NAME: name },
   });
 }

@@ -2,20 +2,15 @@ import { ConfigError } from '../../../core/base/errors.js';
 import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
 import type { CommandConfig, ConfiguredRun } from '../../configuration/command-config.js';
 import type { Variables } from '../../configuration/config-variables.js';
-import { type Call, logFailure } from '../../kit/call.js';
-import { type Logger, loggerFor } from '../../kit/log/logger.js';
+import type { Call } from '../../kit/call.js';
+import type { Logger } from '../../kit/log/logger.js';
 import type { Io } from '../../kit/terminal/io.js';
-import { SignalRelay } from '../../kit/terminal/signal-relay.js';
+import type { SignalRelay } from '../../kit/terminal/signal-relay.js';
 import { listening, NOT_INHERITED, ownVariables } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
-import { inheritedFiles } from '../../supervisor/child.js';
 import { type EnvTemplate, parseEnvTemplates } from '../../supervisor/env-templates.js';
 import { whyStopping } from '../../supervisor/held.js';
-import {
-  commandToRun,
-  SupervisedCommand,
-  type SupervisedCommandOptions,
-} from '../../supervisor/supervised-command.js';
+import { type SupervisedCommand, withCommand } from '../../supervisor/supervised-command.js';
 import type { WorkEnd } from '../../supervisor/supervisor.js';
 import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
 
@@ -32,7 +27,7 @@ interface RunOptions {
  */
 export async function runCommand(
   { options, settings: given, io }: Call<RunOptions>,
-  ...command: string[]
+  ...words: string[]
 ): Promise<number> {
   const { env: templates = [], bearerTokenFile } = options;
   const settings = listening(given);
@@ -44,29 +39,12 @@ export async function runCommand(
       '--http with it (nothing can be asked for without)',
     );
   const env = parseEnvTemplates(templates, settings.http !== undefined);
-  const found = commandToRun(command, 'run -- node server.js', io);
-  if (typeof found === 'number') return found;
-  // The first of several runs must not close what the next one's guard needs.
-  const files = settings.config?.onChange === 'restart' ? [] : inheritedFiles();
-  const signals = new SignalRelay(io.signals);
-  const log = await loggerFor(settings, io);
-  try {
+  const restarts = settings.config?.onChange === 'restart';
+  return withCommand({ settings, io }, words, restarts, async (command, log, signals) => {
     const http = await httpFor(settings, io);
-    const workload = new CommandWorkload({
-      command: found,
-      env,
-      settings,
-      files,
-      io,
-      signals,
-      monitor: http?.monitor,
-    });
-    return await runWorkload({ settings, io, signals, log, http }, workload);
-  } catch (error) {
-    return logFailure(error, log, ' before the command was started');
-  } finally {
-    signals.close();
-  }
+    const workload = new CommandWorkload({ command, env, settings, io, signals, monitor: http?.monitor });
+    return runWorkload({ settings, io, signals, log, http }, workload);
+  });
 }
 
 /** HTTP's code is loaded only where it is asked for: a run has to start fast. */
@@ -79,24 +57,23 @@ async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['htt
   return { monitor, open: (log: Logger) => NodeHttp.open({ at, settings, io, log, monitor }) };
 }
 
-interface CommandWorkloadOptions extends SupervisedCommandOptions {
+interface CommandWorkloadOptions {
+  readonly command: SupervisedCommand;
   readonly env: readonly EnvTemplate[];
   readonly settings: Pick<Settings, 'onRetire' | 'config'>;
   readonly io: Io;
+  readonly signals: SignalRelay;
   readonly monitor: NodeMonitor | undefined;
 }
 
 /** A command, as the workload that a node id is held for. */
 class CommandWorkload implements Workload {
-  readonly #command: SupervisedCommand;
   #config: CommandConfig | undefined;
 
-  constructor(private readonly options: CommandWorkloadOptions) {
-    this.#command = new SupervisedCommand(options);
-  }
+  constructor(private readonly options: CommandWorkloadOptions) {}
 
   renewed(deadline: number): void {
-    this.#command.extend(deadline);
+    this.options.command.extend(deadline);
   }
 
   async prepare(node: WorkloadNode): Promise<void> {
@@ -124,13 +101,13 @@ class CommandWorkload implements Workload {
     { variables, restart, onStart }: Partial<ConfiguredRun> = {},
   ): Promise<WorkEnd> {
     const { lease, log, routing, served } = node;
-    const { monitor, settings } = this.options;
+    const { command, monitor, settings } = this.options;
     const beforeStop = async () => {
       monitor?.stopping(whyStopping(lease));
       await routing?.withdraw();
     };
     if (served) served.isWorking = true;
-    const end = await this.#command.run({
+    const end = await command.run({
       lease,
       env: this.#environment(node, variables),
       log,

@@ -4,6 +4,7 @@ import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../../core/lease/session/store-session.js';
 import { type ProbeOptions, probeStore, THOROUGH } from '../../../core/store/probe/probe.js';
 import { storeKindOf } from '../../../core/store/stores.js';
+import { examineCamunda, isCamunda } from '../../camunda/camunda-checkup.js';
 import { complain, sayJson, sayLines } from '../../kit/answer.js';
 import { type Call, interruptible, onAllocated, onStore, reported } from '../../kit/call.js';
 import { ExitCode } from '../../kit/exit-codes.js';
@@ -11,8 +12,7 @@ import { type Finding, failureOf, finding } from '../../kit/finding.js';
 import { type Color, paintFor } from '../../kit/terminal/color.js';
 import type { Io } from '../../kit/terminal/io.js';
 import { pluralize, printable } from '../../kit/terminal/text.js';
-import { ofParts } from '../../products.js';
-import { foreignViewOf } from '../format-views.js';
+import { clusterPart } from '../../products.js';
 import { checkUp } from './cluster-checkup.js';
 import { type CostTerms, costFinding, costReport, versionsFinding } from './cost-finding.js';
 import {
@@ -87,9 +87,8 @@ export async function examine(
     // written.
     if (store.remote)
       await whenNotBusy(() => session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, signal }));
-    const view = await whenNotBusy(() => foreignViewOf(session, signal));
-    if (view) {
-      const { findings, status } = await whenNotBusy(() => view.examine(session, options));
+    if (await whenNotBusy(() => isCamunda(session, signal))) {
+      const { findings, status } = await whenNotBusy(() => examineCamunda(session, options));
       return diagnosis(store.url, findings, { status, zookeeper: await lookAtZooKeeper?.() });
     }
     facts.probe = await probeStore(store, options);
@@ -108,10 +107,9 @@ export async function examine(
       facts.cost = costReport(facts.status?.cluster, terms);
       findings.push(...clusterFindings(facts.status, store.url));
       const { cluster } = facts.status ?? {};
-      const parts = cluster
-        ? await whenNotBusy(() => ofParts((part) => part.read(session, cluster, { signal })))
-        : [];
-      findings.push(...parts.map(({ name, status, text }) => finding(name, status, text)));
+      const { readPart } = await clusterPart();
+      const part = cluster && (await whenNotBusy(() => readPart(session, cluster, { signal })));
+      if (part) findings.push(part.finding);
       const reason = facts.status?.cluster.proofFailed;
       if (reason !== undefined) {
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));

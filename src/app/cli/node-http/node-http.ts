@@ -162,10 +162,7 @@ export class NodeHttp {
  * An SDK that a flag loads is for the main thread: a second one would report everything twice, or take the
  * first one's port.
  */
-function environment(env: Io['env']): Record<string, string> {
+function environment(env: Io['env']): Io['env'] {
   const { NODE_OPTIONS: nodeOptions, ...rest } = env;
-  const kept = mayHaveSdk({ execArgv: [], nodeOptions }) ? rest : env;
-  return Object.fromEntries(
-    Object.entries(kept).filter((entry): entry is [string, string] => entry[1] !== undefined),
-  );
+  return mayHaveSdk([], nodeOptions) ? rest : env;
 }

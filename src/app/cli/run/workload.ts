@@ -80,7 +80,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   let { log } = options;
   const { nodeId, provider, store, zookeeper } = settings;
   const isLeased = nodeId === undefined && provider === 'store';
-  const isLean = isLeased && storeKindOf(store.url)?.sharedBy === undefined;
+  const isLean = isLeased && storeKindOf(store)?.sharedBy === undefined;
   // A flag of V8 is set while there is one thread.
   if (isLean && options.http) keepMemoryLean();
   // First of all: answers say why there is no node id yet, and a port that is taken costs none.
@@ -101,8 +101,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     const problem = zookeeper && announcingProblem(zookeeper);
     if (problem !== undefined) log.warn(`discovery: ${problem}`);
     if (isLeased) warnIfPrivate(store, log, 'no other task will see this lease');
-    if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS }))
-      tracer = await installedTracer(clock);
+    if (nodeId === undefined && mayHaveSdk(execArgv, env.NODE_OPTIONS)) tracer = await installedTracer(clock);
     const node = await holdNode({
       ...settings,
       taskId,

@@ -389,12 +389,12 @@ describe('nodelease scale', () => {
 
   it('understands numbers and times', () => {
     expect(scaleTarget('1', {})).toEqual({ size: 1, waitTimeoutMs: 60_000, drainTimeoutMs: 600_000 });
-    expect(scaleTarget('65528', { waitTimeout: '0s', drainTimeout: '0s' })).toEqual({
+    expect(scaleTarget('65528', { waitTimeout: 0, drainTimeout: 0 })).toEqual({
       size: 65_528,
       waitTimeoutMs: 0,
       drainTimeoutMs: 0,
     });
-    expect(scaleTarget('1', { waitTimeout: '90s', drainTimeout: '24h' })).toMatchObject({
+    expect(scaleTarget('1', { waitTimeout: 90_000, drainTimeout: 86_400_000 })).toMatchObject({
       waitTimeoutMs: 90_000,
       drainTimeoutMs: 86_400_000,
     });

@@ -4,7 +4,7 @@ import { scaleCluster } from '../../../core/lease/operate/scale.js';
 import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../../core/lease/operate/scaling.js';
 import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { parseInteger, upToOneDay } from '../../../core/settings/values.js';
+import { parseInteger } from '../../../core/settings/values.js';
 import { nothingAt, refuseLock } from '../../../core/store/lock-url.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper-error.js';
 import { complain, say, sayJson } from '../../kit/answer.js';
@@ -15,10 +15,10 @@ import { formatDuration, formatSetting, pluralize, someOf } from '../../kit/term
 import { environmentName, readSettings, type ZooKeeperSettings } from '../../settings/settings.js';
 import { holdersText } from '../status/status-table.js';
 
-/** The options of `scale`, as they are on the command line. */
+/** The options of `scale`, in milliseconds. */
 export interface ScaleOptions {
-  readonly waitTimeout?: string;
-  readonly drainTimeout?: string;
+  readonly waitTimeout?: number;
+  readonly drainTimeout?: number;
 }
 
 /** What `scale` is to do. */
@@ -53,7 +53,7 @@ export function scaleCommand(call: Call<ScaleOptions>, text: string): Promise<nu
     );
   }
   // One node id makes it a lock again.
-  if (target.size > 1) refuseLock(call.settings.store.url);
+  if (target.size > 1) refuseLock(call.settings.store);
   return onStore(call, (session) =>
     scale(session, target, io, zookeeper && staticCheck(session, zookeeper, io)),
   );
@@ -62,12 +62,12 @@ export function scaleCommand(call: Call<ScaleOptions>, text: string): Promise<nu
 /** Reads the command line. @throws {ConfigError} naming what cannot be */
 export function scaleTarget(
   size: string,
-  { waitTimeout = '60s', drainTimeout = '10m', json }: Call<ScaleOptions>['options'],
+  { waitTimeout = 60_000, drainTimeout = 600_000, json }: Call<ScaleOptions>['options'],
 ): ScaleTarget {
   return {
     size: parseInteger(size, SIZE, 1, MAX_NODE_IDS),
-    waitTimeoutMs: upToOneDay.parse(waitTimeout, '--wait-timeout'),
-    drainTimeoutMs: upToOneDay.parse(drainTimeout, '--drain-timeout'),
+    waitTimeoutMs: waitTimeout,
+    drainTimeoutMs: drainTimeout,
     json,
   };
 }

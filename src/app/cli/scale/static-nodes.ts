@@ -43,7 +43,7 @@ export async function staticNodes({
       : [],
   );
   const isStatic = await concurrently(announced, REQUESTS_AT_ONCE, async ({ id }) => {
-    const reading = readingOf(await session.read(leaseKey(id), signal && { signal }));
+    const reading = readingOf(await session.read(leaseKey(id), { signal }));
     return reading.kind === 'absent' || (reading.kind === 'lease' && reading.lease.kind !== 'held');
   });
   return announced.filter((_, index) => isStatic[index]).sort((a, b) => a.id - b.id);

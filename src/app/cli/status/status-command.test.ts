@@ -14,7 +14,7 @@ import { StoreError } from '../../../core/store/lease-store.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import { observedAge } from '../../../core/store/observed-age.js';
-import { DiscoveryComparison } from '../../../node/monitor/discovery/discovery-comparison.js';
+import { discoveryComparison } from '../../../node/monitor/discovery/discovery-comparison.js';
 import { wholeCluster } from '../../../node/monitor/listed-cluster.js';
 import { statusReport } from '../../../node/monitor/status-report.js';
 import type { DiscoveryStatusReport, StatusReport } from '../../../node/wire/status-report.js';
@@ -389,7 +389,7 @@ describe('nodelease status with discovery', () => {
         session,
         { ...once, json: true },
         io,
-        new DiscoveryComparison(zookeeper, clock),
+        discoveryComparison(zookeeper, clock),
       ).finally(() => {
         ended = true;
       });

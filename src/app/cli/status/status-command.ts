@@ -1,11 +1,12 @@
-import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { parseInteger } from '../../../core/settings/values.js';
 import { nothingAt } from '../../../core/store/lock-url.js';
 import { allocatedReport, inspectAllocated } from '../../../node/monitor/allocated-status.js';
 import { type PageRequest, scanPage } from '../../../node/monitor/cluster-page.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
-import { DiscoveryComparison } from '../../../node/monitor/discovery/discovery-comparison.js';
+import {
+  type CompareDiscovery,
+  discoveryComparison,
+} from '../../../node/monitor/discovery/discovery-comparison.js';
 import { statusReport } from '../../../node/monitor/status-report.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import {
@@ -21,18 +22,16 @@ import { type Reader, type ShowOptions, show } from '../../kit/show.js';
 import type { Io, Screen } from '../../kit/terminal/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { printable } from '../../kit/terminal/text.js';
-import { ofParts } from '../../products.js';
+import { clusterPart } from '../../products.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
 /** The options of `status`, as they are on the command line. */
-interface StatusOptions extends Pick<ShowOptions, 'watch' | 'all'> {
-  readonly from?: string;
-  readonly limit?: string;
+interface StatusOptions extends Pick<StatusRequest, 'watch' | 'all' | 'from' | 'limit'> {
   readonly held?: boolean;
   readonly free?: boolean;
 }
 
-/** The same, read and checked. */
+/** What is shown, and how. */
 export type StatusRequest = ShowOptions & Pick<PageRequest, 'from' | 'only'>;
 
 /** How many node ids of a large cluster are shown without a terminal. */
@@ -50,49 +49,42 @@ export function statusCommand(call: Call<StatusOptions>): Promise<number> {
       show(allocatedReader(zookeeper, allocated), request, io, signal),
     );
   return onStore(call, async (session) => {
-    const comparison =
-      settings.zookeeper && new DiscoveryComparison(await connectTo(settings.zookeeper, io), io.clock);
+    const zookeeper = settings.zookeeper && (await connectTo(settings.zookeeper, io));
     try {
-      return await showStatus(session, request, io, comparison);
+      return await showStatus(session, request, io, zookeeper && discoveryComparison(zookeeper, io.clock));
     } finally {
-      await comparison?.close();
+      await zookeeper?.close();
     }
   });
 }
 
-/** Reads the command line. @throws {ConfigError} or {UsageError} naming what cannot be */
-function statusRequest(options: StatusOptions): StatusRequest {
-  const { held, free, from, limit, ...shown } = options;
+/** @throws {UsageError} for options that exclude each other */
+function statusRequest({ held, free, ...shown }: StatusOptions): StatusRequest {
   if (held && free) throw new UsageError('--held and --free cannot be combined');
-  if (shown.all && (from !== undefined || limit !== undefined))
+  if (shown.all && (shown.from !== undefined || shown.limit !== undefined))
     throw new UsageError('--all shows everything: --from and --limit cannot be combined with it');
-  return {
-    ...shown,
-    only: held ? 'held' : free ? 'free' : undefined,
-    from: from === undefined ? undefined : parseInteger(from, '--from', 0, MAX_NODE_IDS - 1),
-    limit: limit === undefined ? undefined : parseInteger(limit, '--limit', 1, 10_000),
-  };
+  return { ...shown, only: held ? 'held' : free ? 'free' : undefined };
 }
 
 /**
  * Shows the leases, once or every second.
  *
- * @param comparison reads the discovery tree, too; its failures are shown, and do not fail this command
+ * @param compare reads the discovery tree, too; its failures are shown, and do not fail this command
  */
 export function showStatus(
   session: StoreSession,
   request: StatusRequest,
   io: Io,
-  comparison?: DiscoveryComparison,
+  compare?: CompareDiscovery,
 ): Promise<number> {
-  return show(storeReader(session, request, io, comparison), request, io);
+  return show(storeReader(session, request, io, compare), request, io);
 }
 
 function storeReader(
   session: StoreSession,
   request: StatusRequest,
   io: Io,
-  comparison: DiscoveryComparison | undefined,
+  compare: CompareDiscovery | undefined,
 ): Reader {
   const { url } = session.store;
   const progress = new ProgressLine(io, 'reading lease objects', true);
@@ -100,14 +92,18 @@ function storeReader(
   return async (signal) => {
     const page = pageRequest(request, io.screen());
     const status = await scanPage(reader, page, signal).finally(progress.end);
-    const discovery = await comparison?.compare(status);
-    const parts = status ? await ofParts((part) => part.read(session, status.cluster, { signal })) : [];
-    const reports = Object.fromEntries(parts.map(({ name, report }) => [name, report]));
+    const discovery = await compare?.(status);
+    const { readPart } = await clusterPart();
+    const part = status && (await readPart(session, status.cluster, { signal }));
     return {
       none: status === undefined,
-      report: () => ({ ...statusReport(url, status, discovery), ...reports }),
+      report: () => ({
+        ...statusReport(url, status, discovery),
+        ...(part && { [part.finding.id]: part.report }),
+      }),
       lines: (screen, maxLines) => {
-        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery, parts });
+        if (status !== undefined)
+          return statusTable(status, { screen, maxLines, discovery, finding: part?.finding });
         return [
           printable(nothingAt(url)),
           ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),

@@ -9,12 +9,12 @@ import {
   warningOf,
 } from '../../../node/wire/status-report.js';
 import { hexPair } from '../../../zookeeper/discovery/tree-paths.js';
-import type { PartReport } from '../../kit/cluster-part.js';
+import { camundaView } from '../../camunda/camunda-view.js';
+import type { Finding } from '../../kit/finding.js';
 import { type Color, type Paint, paintFor } from '../../kit/terminal/color.js';
 import type { Screen } from '../../kit/terminal/io.js';
 import { type Cell, type Column, fitLine, renderTable } from '../../kit/terminal/table.js';
 import { cut, formatDuration, formatSetting, pluralize, printable, someOf } from '../../kit/terminal/text.js';
-import { type FormatView, formatView } from '../format-views.js';
 
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
 const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank: number]>> = {
@@ -42,8 +42,8 @@ interface StatusTableOptions {
   readonly maxLines?: number | undefined;
   /** How the discovery tree shows the node ids; undefined without discovery. */
   readonly discovery?: DiscoveryStatusReport | undefined;
-  /** What the cluster has next to its leases. */
-  readonly parts?: readonly PartReport[] | undefined;
+  /** On what the cluster has next to its leases. */
+  readonly finding?: Finding | undefined;
 }
 
 /** What a table shows, wherever the node ids come from. */
@@ -51,7 +51,6 @@ interface NodeTable {
   readonly nodes: readonly ScannedNode[];
   /** What keeps a node id from being used. */
   readonly problemOf: (node: ScannedNode) => string | undefined;
-  readonly view?: FormatView | undefined;
   /** The bits that a node id is to take in unique ids. */
   readonly idWidth: number;
   /** The line on the part of a large cluster that is shown; undefined where all was read. */
@@ -67,8 +66,7 @@ interface NodeTable {
  */
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
   const { nodes, cluster, page, draining, foreign } = status;
-  const view = formatView(foreign);
-  const { screen, discovery, parts = [] } = options;
+  const { screen, discovery, finding } = options;
   const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
   const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
   const more =
@@ -77,16 +75,15 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
     {
       nodes,
       problemOf: (node) => problemOf(node, cluster) ?? warningOf(node.foreign),
-      view,
       idWidth: cluster.idWidth,
       pageLine: page
         ? (shown) => `… ${shown} of ${cluster.size} node ids (${more}, --all all of them)`
         : undefined,
       foot: [
         draining.length > 0 && fitLine(beyond, screen, 'yellow'),
-        summaryLine(status, view, screen),
-        ...((foreign && view?.lines(foreign)) ?? []).map(([text, color]) => fitLine(text, screen, color)),
-        ...parts.map(({ text, status }) => fitLine(text, screen, status === 'fault' ? 'red' : undefined)),
+        summaryLine(status, screen),
+        ...(foreign ? camundaView.lines(foreign) : []).map(([text, color]) => fitLine(text, screen, color)),
+        finding && fitLine(finding.detail, screen, finding.status === 'fault' ? 'red' : undefined),
         discovery && discoverySummary(discovery, screen),
       ].filter((line) => typeof line === 'string'),
     },
@@ -122,7 +119,7 @@ export function allocatedTable(
 }
 
 function nodeTable(
-  { nodes, problemOf: problem, view, idWidth, pageLine, foot }: NodeTable,
+  { nodes, problemOf: problem, idWidth, pageLine, foot }: NodeTable,
   options: StatusTableOptions,
 ): string[] {
   const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
@@ -146,7 +143,7 @@ function nodeTable(
   ];
   if (nodes.some(({ sticky }) => sticky !== undefined))
     columns.push(['STICKY', ({ sticky = '' }) => sticky.slice(0, MARK_SHOWN)]);
-  if (view && nodes.some(({ foreign }) => foreign !== undefined)) columns.push(view.column);
+  if (nodes.some(({ foreign }) => foreign !== undefined)) columns.push(camundaView.column);
   if (discovery !== undefined) {
     const announced = new Map(discovery.nodes.map((node) => [node.id, node]));
     columns.push(['DISCOVERY', ({ id }) => discoveryCell(announced.get(id))]);
@@ -204,11 +201,7 @@ export function holdersText(holders: readonly Pick<NodeStatus, 'id' | 'taskId' |
  * The line that counts the node ids. A narrow terminal gets less of the settings, but says that the counts
  * come from a LIST.
  */
-function summaryLine(
-  { cluster, totals }: PagedCluster,
-  view: FormatView | undefined,
-  screen: Screen | undefined,
-): string {
+function summaryLine({ cluster, totals, foreign }: PagedCluster, screen: Screen | undefined): string {
   const { held, free, neverHeld, expired, hints } = totals;
   const rare = (['evicted', 'retired'] as const)
     .map((state) => (totals[state] ? `, ${state} ${totals[state]}` : ''))
@@ -217,7 +210,10 @@ function summaryLine(
     const unheld = `free ${free}${hints ? ` (${neverHeld} never held)` : ''}, expired ${expired}`;
     return `${hints ? 'by a LIST: ' : ''}held ${held}, ${unheld}, ${damagedText(totals.damaged, paint)}${rare}`;
   };
-  if (view) return fittedLine((paint) => `${view.title}${counts(paint)}`, view.settings(cluster), screen);
+  if (foreign) {
+    const { title, settings } = camundaView;
+    return fittedLine((paint) => title + counts(paint), settings(cluster), screen);
+  }
   const bits = pluralize(cluster.idWidth, 'bit');
   const settings = `; duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
   return fittedLine(

@@ -19,120 +19,112 @@ const OTHERS = new Set(['Value', 'Old', 'New', 'Message', 'Keys']);
 /** A history, or why it cannot be read. */
 type Answer = Partial<ConfigHistory> & { readonly message?: string };
 
-/** The page of configurations: all contexts, and of one its values, nodes, history and differences. */
-class ConfigurationsPage {
-  readonly #model = new EntriesModel<ConfigEntry>(browserClock, () => undefined);
-  readonly #frame = foldersFrame({
-    stream: API,
-    what: 'the configurations',
-    model: this.#model,
-    draw: () => this.#draw(),
+// The page of configurations: all contexts, and of one its values, nodes, history and differences.
+
+const model = new EntriesModel<ConfigEntry>(browserClock, () => undefined);
+const frame = foldersFrame({
+  stream: API,
+  what: 'the configurations',
+  model,
+  draw,
+});
+/** The context that is shown, and the revisions to compare: `#context=shop&from=3&to=5`. */
+let address = new URLSearchParams();
+let contextName = '';
+/** The history that is shown, or has been asked for; with the revision of the context. */
+let asked = '';
+let answer: Answer = {};
+let folders: readonly Folder[] | undefined;
+let isNew = true;
+
+function draw(): void {
+  const { about, store, entries } = model;
+  address = new URLSearchParams(location.hash.slice(1));
+  const name = address.get('context') ?? '';
+  if (name !== contextName) show({});
+  contextName = name;
+  const entry = entries.get(name);
+  const context = entry && 'nodes' in entry ? entry : undefined;
+  void ask(context);
+  const isChanged = model.takeChange() || isNew;
+  if (isChanged && (folders || store.isWhole)) {
+    isNew = false;
+    folders = tables(context);
+  }
+  drawFoldersPage({
+    frame,
+    heading: 'Configurations',
+    settings: about ? `${about.zookeeper} ${about.path}` : '',
+    tools: null,
+    placeholder: 'a key, a value, behind, …',
+    notice: folders && name && !context ? `There is no context ${name}.` : '',
+    folders,
+    none: folders ? `There are no configurations below ${about?.path}.` : 'Connecting …',
   });
-  /** The context that is shown, and the revisions to compare: `#context=shop&from=3&to=5`. */
-  #address = new URLSearchParams();
-  #name = '';
-  #asked = '';
-  #answer: Answer = {};
-  #folders: readonly Folder[] | undefined;
-  #isNew = true;
+}
 
-  /** Continues while the page is open. */
-  start(): void {
-    document.title = 'configurations · nodelease';
-    this.#frame.links([['./', 'Node ids']]);
-    this.#frame.start();
-  }
+/** Asks for the history: again after each revision, and after each gap. */
+async function ask(context: ConfigContext | undefined): Promise<void> {
+  const url = `${API}/${encodeURIComponent(contextName)}?${address}`;
+  const wanted = context && model.staleSince === undefined ? `${url} ${context.revision}` : '';
+  if (wanted === asked) return;
+  asked = wanted;
+  if (wanted === '') return;
+  const found = await frame.get<Answer>(url).catch(() => ({ message: 'It cannot be read.' }));
+  if (wanted === asked) show(found);
+}
 
-  #draw(): void {
-    const { about, store, entries } = this.#model;
-    this.#address = new URLSearchParams(location.hash.slice(1));
-    const name = this.#address.get('context') ?? '';
-    if (name !== this.#name) this.#show({});
-    this.#name = name;
-    const entry = entries.get(name);
-    const context = entry && 'nodes' in entry ? entry : undefined;
-    void this.#ask(context);
-    const isChanged = this.#model.takeChange() || this.#isNew;
-    if (isChanged && (this.#folders || store.isWhole)) {
-      this.#isNew = false;
-      this.#folders = this.#tables(context);
-    }
-    const folders = this.#folders;
-    drawFoldersPage({
-      frame: this.#frame,
-      heading: 'Configurations',
-      settings: about ? `${about.zookeeper} ${about.path}` : '',
-      tools: null,
-      placeholder: 'a key, a value, behind, …',
-      notice: folders && name && !context ? `There is no context ${name}.` : '',
-      folders,
-      none: folders ? `There are no configurations below ${about?.path}.` : 'Connecting …',
-    });
-  }
+function show(found: Answer): void {
+  answer = found;
+  isNew = true;
+}
 
-  /** Asks for the history: again after each revision, and after each gap. */
-  async #ask(context: ConfigContext | undefined): Promise<void> {
-    const url = `${API}/${encodeURIComponent(this.#name)}?${this.#address}`;
-    const asked = context && this.#model.staleSince === undefined ? `${url} ${context.revision}` : '';
-    if (asked === this.#asked) return;
-    this.#asked = asked;
-    if (asked === '') return;
-    const answer = await this.#frame.get<Answer>(url).catch(() => ({ message: 'It cannot be read.' }));
-    if (asked === this.#asked) this.#show(answer);
-  }
-
-  #show(answer: Answer): void {
-    this.#answer = answer;
-    this.#isNew = true;
-  }
-
-  #tables(context: ConfigContext | undefined): readonly Folder[] {
-    const { revisions = [], changes = [], from, to, message } = this.#answer;
-    const name = this.#name;
-    const entries = [...this.#model.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry);
-    const contexts = entries.flatMap((entry) => {
-      if ('key' in entry) return [];
-      const { context, revision, keys, nodes, problem } = entry;
-      const late = nodes.filter(({ behind }) => behind.includes(context)).length;
-      return [[context, revision, keys, nodes.length, problem ?? (late > 0 ? `${late} behind` : '')]];
-    });
-    const values = entries.flatMap((entry) =>
-      'key' in entry && entry.context === name ? [[entry.key, entry.value]] : [],
-    );
-    const isBehind = ({ behind }: ConfigNode) => behind.includes(name);
-    const lateFirst = [...(context?.nodes ?? [])].sort((a, b) => Number(isBehind(b)) - Number(isBehind(a)));
-    const nodes = lateFirst.map((node) => {
-      const { nodeId, revisions, at, follows } = node;
-      return [nodeId, revisions[name] ?? 0, at, follows, isBehind(node) ? 'behind' : ''];
-    });
-    const published = revisions.map(({ revision, at, author, message: why, keys }) => [
-      revision,
-      at,
-      author,
-      why,
-      keys.join(', '),
-      revision,
-    ]);
-    const differences = changes.map(({ key, old, new: now }) => [
-      key,
-      old === null ? 'added' : now === null ? 'removed' : 'changed',
-      old ?? '',
-      now ?? '',
-    ]);
-    return [
-      table('Contexts', '', ['Context', 'Revision', 'Values', 'Nodes', 'Notes'], contexts),
-      table('Values', `of ${name}`, ['Key', 'Value'], values),
-      table('Nodes', `of ${name}`, ['Node id', 'Revision', 'Since', 'Follows', 'Notes'], nodes),
-      table(
-        'History',
-        `of ${name}`,
-        ['Revision', 'At', 'Author', 'Message', 'Keys', 'Compare'],
-        published,
-        message,
-      ),
-      table('Differences', `from ${from} to ${to}`, ['Key', 'Change', 'Old', 'New'], differences),
-    ].filter(({ rows, problem }) => rows.length > 0 || problem !== null);
-  }
+function tables(context: ConfigContext | undefined): readonly Folder[] {
+  const { revisions = [], changes = [], from, to, message } = answer;
+  const name = contextName;
+  const entries = [...model.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, entry]) => entry);
+  const contexts = entries.flatMap((entry) => {
+    if ('key' in entry) return [];
+    const { context, revision, keys, nodes, problem } = entry;
+    const late = nodes.filter(({ behind }) => behind.includes(context)).length;
+    return [[context, revision, keys, nodes.length, problem ?? (late > 0 ? `${late} behind` : '')]];
+  });
+  const values = entries.flatMap((entry) =>
+    'key' in entry && entry.context === name ? [[entry.key, entry.value]] : [],
+  );
+  const isBehind = ({ behind }: ConfigNode) => behind.includes(name);
+  const lateFirst = [...(context?.nodes ?? [])].sort((a, b) => Number(isBehind(b)) - Number(isBehind(a)));
+  const nodes = lateFirst.map((node) => {
+    const { nodeId, revisions, at, follows } = node;
+    return [nodeId, revisions[name] ?? 0, at, follows, isBehind(node) ? 'behind' : ''];
+  });
+  const published = revisions.map(({ revision, at, author, message: why, keys }) => [
+    revision,
+    at,
+    author,
+    why,
+    keys.join(', '),
+    revision,
+  ]);
+  const differences = changes.map(({ key, old, new: now }) => [
+    key,
+    old === null ? 'added' : now === null ? 'removed' : 'changed',
+    old ?? '',
+    now ?? '',
+  ]);
+  return [
+    table('Contexts', '', ['Context', 'Revision', 'Values', 'Nodes', 'Notes'], contexts),
+    table('Values', `of ${name}`, ['Key', 'Value'], values),
+    table('Nodes', `of ${name}`, ['Node id', 'Revision', 'Since', 'Follows', 'Notes'], nodes),
+    table(
+      'History',
+      `of ${name}`,
+      ['Revision', 'At', 'Author', 'Message', 'Keys', 'Compare'],
+      published,
+      message,
+    ),
+    table('Differences', `from ${from} to ${to}`, ['Key', 'Change', 'Old', 'New'], differences),
+  ].filter(({ rows, problem }) => rows.length > 0 || problem !== null);
 }
 
 /** A folder that is open while it is short. */
@@ -181,4 +173,6 @@ function compare(end: string, revision: string): void {
   location.hash = `${address}`;
 }
 
-new ConfigurationsPage().start();
+document.title = 'configurations · nodelease';
+frame.links([['./', 'Node ids']]);
+frame.start();

@@ -1,4 +1,9 @@
-import type { ClusterEvent, ClusterHello, StoreHealth } from '../../../node/wire/cluster-snapshot.js';
+import {
+  type ClusterEvent,
+  type ClusterHello,
+  type StoreHealth,
+  UNKNOWN_STORE,
+} from '../../../node/wire/cluster-snapshot.js';
 import type { NodeHealthJson } from '../../../node/wire/node-health.js';
 import {
   type NodeReport,
@@ -35,18 +40,10 @@ const LATENCIES = 60;
 /** The ids in a group of 256 that are never leased. */
 const RESERVED = 8;
 
-const NOTHING_KNOWN: StoreHealth = {
-  state: 'unknown',
-  problem: null,
-  latencyMs: null,
-  clockOffsetMs: null,
-  lookedAt: null,
-};
-
 /** What the page knows of the cluster, from the events of the stream. */
 export class ClusterModel {
   cluster: ReportHead | null = null;
-  store: StoreHealth = NOTHING_KNOWN;
+  store = UNKNOWN_STORE;
   tree: TreeReport | null = null;
   instance: NodeHealthJson | null = null;
   /** What the server has said at the beginning of this connection, and since then of other parts than these. */

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
+import type { TreeReport } from '../../../node/wire/tree-report.js';
 import {
+  agreementText,
   clockTime,
   drainingText,
   eventAgo,
@@ -68,4 +70,26 @@ it('an event is as old as the scan that saw it; after a gap it may be as old as 
     `it happened (last look: ${clockTime(since)})`,
     'up to 20 min 14 s ago',
   ]);
+});
+
+function agreement(held: readonly number[], shown: readonly number[] | undefined): string {
+  const nodes = shown?.map((nodeId) => ({ nodeId })) as TreeReport['nodes'] | undefined;
+  const tree: TreeReport | null = nodes
+    ? { zookeeper: 'zk', path: '/discovery', exists: true, nodes, services: [], endpoints: [], foreign: [] }
+    : null;
+  return agreementText(
+    { state: 'ok', problem: null, nodes: held.map((id) => ({ id, state: 'ok', version: 1 })) },
+    tree,
+  );
+}
+
+it('discovery agrees with the leases where there are some, and every node in the tree has one', () => {
+  expect(agreement([0, 1], [0, 1])).toBe('agrees with the leases');
+});
+
+it('nodes in the tree without a lease are counted, and without any lease nothing agrees', () => {
+  expect(agreement([], [0, 1, 2, 3])).toBe('4 of 4 nodes in the tree without a lease');
+  expect(agreement([0, 1], [0, 1, 7])).toBe('1 of 3 nodes in the tree without a lease');
+  expect(agreement([], [])).toBe('no lease to compare it with');
+  expect(agreement([], undefined)).toBe('no lease to compare it with');
 });

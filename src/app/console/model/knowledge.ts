@@ -8,16 +8,13 @@ interface KnownVersion {
   readonly version: number | undefined;
 }
 
-/** Who knows which version of one node id, and what its own holder knows of the others. */
-interface Knowledge {
-  /** What the holder of each other node id knows of this one's version. */
-  readonly others: KnownVersions;
-  /** What the holder of this one knows of the others that are held; empty without a holder. */
-  readonly own: KnownVersions;
-}
-
-/** Who knows whose version, seen from one node id. Only holders know anything. */
-export function knowledgeOf(node: NodeReport, all: readonly { readonly node: NodeReport }[]): Knowledge {
+/**
+ * Who knows whose version, seen from one node id. Only holders know anything.
+ *
+ * @returns `others`: what the holder of each other node id knows of this one's version; `own`: what the holder
+ * of this one knows of the others that are held, empty without a holder
+ */
+export function knowledgeOf(node: NodeReport, all: readonly { readonly node: NodeReport }[]) {
   const others = new Map<number, KnownVersion>();
   const own = new Map<number, KnownVersion>();
   for (const { node: other } of all) {

@@ -47,31 +47,3 @@ function badgeText(state: FeedState): string {
     return `reconnecting in ${Math.max(0, Math.ceil((state.retryAt - browserClock.monotonic()) / 1_000))} s`;
   return { live: 'live', connecting: 'connecting …', token: 'locked' }[state.kind];
 }
-
-/**
- * Asks the reader for the bearer token that the server wants. Resolves to undefined when the reader closes
- * the dialog without one.
- *
- * @param refused there was a token, and it was not the right one
- */
-export async function askForToken(refused: boolean): Promise<string | undefined> {
-  const dialog = find('token', HTMLDialogElement);
-  const input = find('token-input', HTMLInputElement);
-  const complain = (text: string) => {
-    find('token-problem').textContent = text;
-    input.setAttribute('aria-invalid', String(text !== ''));
-  };
-  find('token-form').onsubmit = (event) => {
-    event.preventDefault();
-    const token = input.value.trim();
-    if (!/^[\x21-\x7e]+$/.test(token)) return complain('A token has visible ASCII characters and no spaces.');
-    input.value = '';
-    dialog.close(token);
-  };
-  complain(refused ? 'That is not the right token.' : '');
-  dialog.returnValue = '';
-  if (!dialog.open) dialog.showModal();
-  input.focus();
-  await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
-  return dialog.returnValue || undefined;
-}

@@ -4,8 +4,8 @@ import type { ClusterModel, SeenNode } from '../model/cluster-model.js';
 import { clockTime, formatDuration } from '../model/format.js';
 import { type KnownVersions, knowledgeOf, tally } from '../model/knowledge.js';
 import { STATE_MEANINGS } from '../model/node-state.js';
+import { formatView } from './camunda/camunda-view.js';
 import { leftText } from './cell.js';
-import { formatView } from './format-view.js';
 import { bad, chip, fact, facts, mark, memo, note, panel, quiet } from './ui.js';
 
 /** More ids than this are counted, not listed. */

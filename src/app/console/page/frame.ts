@@ -1,9 +1,9 @@
 import { h, render } from 'preact';
 import { authorization, Feed, type FeedState, refusalOf, type StreamEvent } from '../feed.js';
 import { browserClock, browserRandom } from '../page-clock.js';
-import { Announcer } from './announcer.js';
-import { askForToken, type Freshness, showConnection } from './connection.js';
+import { type Freshness, showConnection } from './connection.js';
 import { listenToKeys, offerThemes } from './controls.js';
+import { askForToken } from './dialogs.js';
 import { find } from './find.js';
 
 /** A page without its frame. */
@@ -144,5 +144,34 @@ export class Frame {
       await browserClock.sleep(DRAW_MS);
       await new Promise((resolve) => requestAnimationFrame(resolve));
     }
+  }
+}
+
+/** Maximum number of texts at once; the others are counted. */
+const MAX_TEXTS = 3;
+/** From one announcement to the next, in milliseconds. */
+const PAUSE_MS = 1_500;
+
+/** Announces to screen readers what happens, with pauses. */
+class Announcer {
+  readonly #region = find('announcer');
+  #waiting: string[] = [];
+  #isTalking = false;
+
+  say(text: string): void {
+    this.#waiting.push(text);
+    if (!this.#isTalking) void this.#talk();
+  }
+
+  async #talk(): Promise<void> {
+    this.#isTalking = true;
+    while (this.#waiting.length > 0) {
+      const texts = this.#waiting.splice(0);
+      const count = texts.length - MAX_TEXTS;
+      const rest = count > 0 ? [`and ${count} more events`] : [];
+      this.#region.textContent = [...texts.slice(0, MAX_TEXTS), ...rest].join('. ');
+      await browserClock.sleep(PAUSE_MS);
+    }
+    this.#isTalking = false;
   }
 }

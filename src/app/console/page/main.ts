@@ -34,168 +34,155 @@ const SPOKEN = new Set<ClusterEvent['kind']>([
 /** The grid runs once in this many drawings: short bars have few steps. */
 const EVERY: Readonly<Record<Density, number>> = { cards: 1, tiles: 2, dots: 4 };
 
-/** The page of the node ids: draws what the stream brings, and what the reader selects. */
-class Console {
-  readonly #model = new ClusterModel(browserClock);
-  readonly #frame: Frame = new Frame({
-    stream: 'api/events',
-    what: 'the leases',
-    model: this.#model,
-    draw: () => this.#draw(),
-    focusFound: focusGrid,
-    onEscape: () => this.#clear(),
-  });
-  /** The number of this drawing. */
-  #drawing = 0;
-  /** What the grid and the summary show of `#received`. */
-  #nodes: readonly NodeNow[] = [];
-  #received: readonly SeenNode[] = [];
-  /** The wall clock when the page was last fresh, in milliseconds. */
-  #now = 0;
-  #selected: number | undefined;
-  #eventFilter: EventFilter = { kind: '', text: '' };
-  readonly #log = new TenureLog();
+// The page of the node ids: draws what the stream brings, and what the reader selects.
 
-  /** Continues while the page is open. */
-  start(): void {
-    find('content').addEventListener('click', ({ target }) => {
-      const id = (target as Element).closest<HTMLElement>('[data-node]')?.dataset.node;
-      if (id !== undefined) this.#show(Number(id));
-    });
-    this.#frame.start();
+const model = new ClusterModel(browserClock);
+const frame: Frame = new Frame({
+  stream: 'api/events',
+  what: 'the leases',
+  model,
+  draw,
+  focusFound: focusGrid,
+  onEscape: clear,
+});
+/** The number of this drawing. */
+let drawing = 0;
+/** What the grid and the summary show of `received`. */
+let nodes: readonly NodeNow[] = [];
+let received: readonly SeenNode[] = [];
+/** The wall clock when the page was last fresh, in milliseconds. */
+let now = 0;
+let selected: number | undefined;
+let eventFilter: EventFilter = { kind: '', text: '' };
+const log = new TenureLog();
+
+function draw(): void {
+  const news = model.takeNews();
+  const density = densityOf(model.nodes.length);
+  drawing += 1;
+  if (model.staleSince === undefined) now = browserClock.now();
+  // The time of the store, as far as the server knows it.
+  const [min, max] = model.store.clockOffsetMs ?? [0, 0];
+  const storeNow = now + (min + max) / 2;
+  if (model.nodes !== received) {
+    drawing = 0;
+    received = model.nodes;
+    void log.see(model.nodes, storeNow, (ids) => frame.get<ClusterHistory>(`api/history?ids=${ids}`));
   }
+  if (drawing % EVERY[density] === 0) nodes = model.lookAtAll();
+  const byState = Map.groupBy(nodes, ({ state }) => state);
+  const seen = model.node(selected ?? -1);
+  const root = document.documentElement;
+  root.dataset.layout = nodes.length === 0 ? 'none' : density;
+  root.toggleAttribute('data-details', seen !== undefined);
+  document.title = `${nodes.length > 0 ? `${byState.get('held')?.length ?? 0}/${nodes.length} held · ` : ''}nodelease`;
+  const { hasServices, hasConfigurations } = model.hello ?? {};
+  const pages = [hasServices && 'Services', hasConfigurations && 'Configurations'];
+  frame.links(pages.flatMap((page) => (page ? [[page.toLowerCase(), page]] : [])));
+  render(settingsText(model), find('settings'));
 
-  #draw(): void {
-    const model = this.#model;
-    const frame = this.#frame;
-    const news = model.takeNews();
-    const density = densityOf(model.nodes.length);
-    this.#drawing += 1;
-    if (model.staleSince === undefined) this.#now = browserClock.now();
-    // The time of the store, as far as the server knows it.
-    const [min, max] = model.store.clockOffsetMs ?? [0, 0];
-    const storeNow = this.#now + (min + max) / 2;
-    if (model.nodes !== this.#received) {
-      this.#drawing = 0;
-      this.#received = model.nodes;
-      void this.#log.see(model.nodes, storeNow, (ids) => frame.get<ClusterHistory>(`api/history?ids=${ids}`));
-    }
-    if (this.#drawing % EVERY[density] === 0) this.#nodes = model.lookAtAll();
-    const nodes = this.#nodes;
-    const byState = Map.groupBy(nodes, ({ state }) => state);
-    const seen = model.node(this.#selected ?? -1);
-    const root = document.documentElement;
-    root.dataset.layout = nodes.length === 0 ? 'none' : density;
-    root.toggleAttribute('data-details', seen !== undefined);
-    document.title = `${nodes.length > 0 ? `${byState.get('held')?.length ?? 0}/${nodes.length} held · ` : ''}nodelease`;
-    const { hasServices, hasConfigurations } = model.hello ?? {};
-    const pages = [hasServices && 'Services', hasConfigurations && 'Configurations'];
-    frame.links(pages.flatMap((page) => (page ? [[page.toLowerCase(), page]] : [])));
-    render(settingsText(model), find('settings'));
+  const grid = {
+    model,
+    nodes,
+    seen,
+    filter: frame.filter,
+    note,
+    onSelect: select,
+  };
+  const ids = h(
+    'section',
+    { class: 'ids', 'aria-label': 'Node ids' },
+    h(
+      'div',
+      { class: 'bar-of-tools' },
+      h('h2', null, 'Node ids'),
+      summary(byState, frame),
+      search('Filter the node ids', 'Filter: 10-20, overdue, …', frame.filter, frame.filterBy, true),
+    ),
+    nodes.length > 0
+      ? memo(() => h(IdGrid, grid), [nodes, frame.filter, seen])
+      : h('p', { class: 'empty quiet', id: 'empty' }, emptyText(model)),
+  );
+  const events = eventList(model, eventFilter, filterEvents);
+  const time = {
+    lanes: log.lanes,
+    knownSince: log.knownSince,
+    nodes,
+    filter: frame.filter,
+    selected: seen?.node.id,
+    now: Math.floor(storeNow / 2_000) * 2_000,
+  };
+  const timeline = nodes.length > 0 && memo(() => h(Timeline, time), Object.values(time));
+  const shards = shardsPanel(model);
+  // The events are below the node ids while there are few of those, and next to them where there are many.
+  const areFew = density === 'cards';
+  const page = [
+    h(
+      'div',
+      { class: 'left' },
+      areFew ? [ids, timeline, shards, events] : [timeline, shards, ids],
+      h(DataPanel, { tree: model.tree, frame, isWritable: model.hello?.writesData ?? false }),
+    ),
+    h(
+      'div',
+      { class: 'rail' },
+      seen && detailsPanel(model, seen, closeDetails),
+      instancePanel(model),
+      storePanel(model),
+      !areFew && events,
+      treePanel(model),
+    ),
+  ];
+  render(h(Now.Provider, { value: now }, page), find('content'));
 
-    const grid = {
-      model,
-      nodes,
-      seen,
-      filter: frame.filter,
-      note: this.#note,
-      onSelect: this.#select,
-    };
-    const ids = h(
-      'section',
-      { class: 'ids', 'aria-label': 'Node ids' },
-      h(
-        'div',
-        { class: 'bar-of-tools' },
-        h('h2', null, 'Node ids'),
-        summary(byState, frame),
-        search('Filter the node ids', 'Filter: 10-20, overdue, …', frame.filter, frame.filterBy, true),
-      ),
-      nodes.length > 0
-        ? memo(() => h(IdGrid, grid), [nodes, frame.filter, seen])
-        : h('p', { class: 'empty quiet', id: 'empty' }, emptyText(model)),
-    );
-    const events = eventList(model, this.#eventFilter, this.#filterEvents);
-    const time = {
-      lanes: this.#log.lanes,
-      knownSince: this.#log.knownSince,
-      nodes,
-      filter: frame.filter,
-      selected: seen?.node.id,
-      now: Math.floor(storeNow / 2_000) * 2_000,
-    };
-    const timeline = nodes.length > 0 && memo(() => h(Timeline, time), Object.values(time));
-    const shards = shardsPanel(model);
-    // The events are below the node ids while there are few of those, and next to them where there are many.
-    const areFew = density === 'cards';
-    const page = [
-      h(
-        'div',
-        { class: 'left' },
-        areFew ? [ids, timeline, shards, events] : [timeline, shards, ids],
-        h(DataPanel, { tree: model.tree, frame, isWritable: model.hello?.writesData ?? false }),
-      ),
-      h(
-        'div',
-        { class: 'rail' },
-        seen && detailsPanel(model, seen, this.#close),
-        instancePanel(model),
-        storePanel(model),
-        !areFew && events,
-        treePanel(model),
-      ),
-    ];
-    render(h(Now.Provider, { value: this.#now }, page), find('content'));
-
-    for (const { nodeId, kind, text } of news) {
-      if (nodeId !== null) flash(nodeId, kind);
-      if (SPOKEN.has(kind)) frame.announcer.say(text);
-    }
+  for (const { nodeId, kind, text } of news) {
+    if (nodeId !== null) flash(nodeId, kind);
+    if (SPOKEN.has(kind)) frame.announcer.say(text);
   }
+}
 
-  /** How a node id came to its holder, and how long ago. */
-  readonly #note = (node: NodeReport): string => {
-    const { id, version } = node;
-    const warning = warningOf(node);
-    if (warning) return warning;
-    const event = this.#model.events.find(({ nodeId }) => nodeId === id);
-    if (event === undefined) return '';
-    const from = event.previousTaskId === null ? '' : ` from ${shortName(event.previousTaskId)}`;
-    const isOfHolder = event.kind === 'taken-over' && event.version === version;
-    const what = isOfHolder ? `taken over${from}` : event.kind.replace('-', ' ');
-    return `${what}, ${eventAgo(event, browserClock.now())}`;
-  };
+/** How a node id came to its holder, and how long ago. */
+function note(node: NodeReport): string {
+  const { id, version } = node;
+  const warning = warningOf(node);
+  if (warning) return warning;
+  const event = model.events.find(({ nodeId }) => nodeId === id);
+  if (event === undefined) return '';
+  const from = event.previousTaskId === null ? '' : ` from ${shortName(event.previousTaskId)}`;
+  const isOfHolder = event.kind === 'taken-over' && event.version === version;
+  const what = isOfHolder ? `taken over${from}` : event.kind.replace('-', ' ');
+  return `${what}, ${eventAgo(event, browserClock.now())}`;
+}
 
-  readonly #filterEvents = (filter: EventFilter): void => {
-    this.#eventFilter = filter;
-    this.#draw();
-  };
+function filterEvents(filter: EventFilter): void {
+  eventFilter = filter;
+  draw();
+}
 
-  readonly #select = (id: number | undefined): void => {
-    this.#selected = id;
-    this.#draw();
-  };
+function select(id: number | undefined): void {
+  selected = id;
+  draw();
+}
 
-  /** Selects a node id that is named outside of the grid. */
-  #show(id: number): void {
-    if (this.#model.node(id) === undefined) return;
-    this.#selected = id;
-    this.#frame.filterBy('');
-    focusNode(id);
-  }
+/** Selects a node id that is named outside of the grid. */
+function show(id: number): void {
+  if (model.node(id) === undefined) return;
+  selected = id;
+  frame.filterBy('');
+  focusNode(id);
+}
 
-  readonly #close = (): void => {
-    this.#select(undefined);
+function closeDetails(): void {
+  select(undefined);
+  focusGrid();
+}
+
+/** What Escape does: closes the details, else clears the filter. */
+function clear(): void {
+  if (selected !== undefined) closeDetails();
+  else if (frame.filter !== '') {
+    frame.filterBy('');
     focusGrid();
-  };
-
-  /** What Escape does: closes the details, else clears the filter. */
-  #clear(): void {
-    if (this.#selected !== undefined) this.#close();
-    else if (this.#frame.filter !== '') {
-      this.#frame.filterBy('');
-      focusGrid();
-    }
   }
 }
 
@@ -205,4 +192,8 @@ function emptyText({ cluster, store, isKnown }: ClusterModel): string {
   return `There is no cluster at ${cluster.store ?? 'this store'} yet. The first task creates it.`;
 }
 
-new Console().start();
+find('content').addEventListener('click', ({ target }) => {
+  const id = (target as Element).closest<HTMLElement>('[data-node]')?.dataset.node;
+  if (id !== undefined) show(Number(id));
+});
+frame.start();

@@ -1,8 +1,7 @@
 import { h } from 'preact';
-import { agreementText } from '../model/agreement.js';
 import type { ClusterModel } from '../model/cluster-model.js';
-import { clockTime, formatDuration, formatOffset, formatShort } from '../model/format.js';
-import { formatView } from './format-view.js';
+import { agreementText, clockTime, formatDuration, formatOffset, formatShort } from '../model/format.js';
+import { formatView } from './camunda/camunda-view.js';
 import { bad, chip, fact, facts, nodeButton, panel, quiet } from './ui.js';
 
 const WIDTH = 120;

@@ -2,7 +2,7 @@ import { h } from 'preact';
 import type { ClusterModel } from '../model/cluster-model.js';
 import { drainingText, formatSetting } from '../model/format.js';
 import { NODE_STATES, type NodeState, STATE_MEANINGS } from '../model/node-state.js';
-import { formatView } from './format-view.js';
+import { formatView } from './camunda/camunda-view.js';
 import type { Frame } from './frame.js';
 import { mark } from './ui.js';
 

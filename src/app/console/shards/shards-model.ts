@@ -1,12 +1,6 @@
 import type { ShardsMember, ShardsReport } from '../../../node/wire/cluster-snapshot.js';
 
-/** A member, and the shards that it owns. */
-interface Owner {
-  readonly member: ShardsMember;
-  readonly shards: readonly number[];
-}
-
-/** All members, those with the most shards first; the shards that are to move, without an owner, and that fail. */
+/** All members with the shards that they own, those with the most shards first; the shards that are to move, without an owner, and that fail. */
 export function partsOf({ members, shards, failed }: ShardsReport) {
   const owned = members.map((): number[] => []);
   const moving: number[] = [];
@@ -16,7 +10,7 @@ export function partsOf({ members, shards, failed }: ShardsReport) {
     if (next >= 0) moving.push(shard);
   }
   const owners = members
-    .map((member, at): Owner => ({ member, shards: owned[at] ?? [] }))
+    .map((member, at) => ({ member, shards: owned[at] ?? [] }))
     .sort((a, b) => b.shards.length - a.shards.length || a.member.id - b.member.id);
   return { owners, moving, orphaned, failing: failed.map(([shard]) => shard) };
 }

@@ -1,9 +1,9 @@
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { DataEntry, DatumReport, SharedDataReport, TreeReport } from '../../../node/wire/tree-report.js';
+import { question } from '../page/dialogs.js';
 import { type Folder, Folders, type Row, rowButton } from '../page/folders.js';
 import type { Frame } from '../page/frame.js';
-import { question } from '../page/question.js';
 import { bad, note, panel, quiet, search } from '../page/ui.js';
 
 /** A collection with more entries is closed at first. */

@@ -102,7 +102,7 @@ export class OpenStreams {
     source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>,
     last?: () => Uint8Array,
   ): Promise<Response> {
-    checkArguments({ request, source }, { request: REQUEST, source: FUNCTION });
+    checkArguments({ request }, { request: REQUEST });
     checkOrigin(request);
     const { method } = request;
     const body = this.open(source, last);

@@ -1,7 +1,6 @@
 import { explain } from '../../../core/base/errors.js';
 import { defaultTaskId } from '../../../core/base/host/task-id.js';
 import type { LeaseEvent, LeaseListener } from '../../../core/lease/model/lease.js';
-import type { StoreUrl } from '../../../core/store/store-kind.js';
 import { storeKindOf } from '../../../core/store/stores.js';
 import type { Settings } from '../../settings/settings.js';
 import type { Io } from '../terminal/io.js';
@@ -47,12 +46,12 @@ export async function taskIdOf(
 /** Logs where node ids come from. */
 export function logSource({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
   if (nodeId !== undefined) log.info({ nodeId }, `node id ${nodeId} is fixed: no lease, no store`);
-  else if (provider === 'store') log.info({ store: store.url }, `node ids come from ${store.url}`);
+  else if (provider === 'store') log.info({ store }, `node ids come from ${store}`);
   else log.info(`node ids come from ZooKeeper at ${zookeeper?.connect.text}`);
 }
 
 /** Warns of a store that no other process sees. @param so what comes of it, as a clause */
-export function warnIfPrivate({ url }: StoreUrl, log: Logger, so: string): void {
+export function warnIfPrivate(url: string, log: Logger, so: string): void {
   if (storeKindOf(url)?.sharedBy === 'process')
     log.warn(`memory: is private to this process: ${so}. It is for trials only`);
 }

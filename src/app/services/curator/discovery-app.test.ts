@@ -309,7 +309,7 @@ describe('a client that registers', () => {
 
 describe('when something goes wrong', () => {
   const failed = (fault: ZooKeeperFault) =>
-    new ZooKeeperError('ZooKeeper said no', { fault, outcome: 'unknown', cause: new Error('why') });
+    new ZooKeeperError('ZooKeeper said no', fault, 'unknown', undefined, new Error('why'));
 
   it.each(['timeout', 'connection-loss', 'session-expired', 'closed'] as const)(
     '%s is answered with 503 and the reason',
@@ -419,7 +419,7 @@ describe('an app of one’s own', () => {
       { name: 'orders' },
     ]);
     expect((await outer.request('/discovery/v1/service', { method: 'POST' })).status).toBe(405);
-    directory.failure = new ZooKeeperError('away', { fault: 'timeout', outcome: 'unknown' });
+    directory.failure = new ZooKeeperError('away', 'timeout', 'unknown');
     expect((await outer.request('/discovery/v1/service')).status).toBe(503);
   });
 });

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../../core/base/errors.js';
-import { isObject } from '../../../core/base/json-object.js';
+import { isObject } from '../../../core/base/fields.js';
 import { checkInstance } from '../../../zookeeper/services/instance/new-instance.js';
 import { checkPayloadClass } from '../../../zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';

@@ -189,12 +189,12 @@ const put = (body: string, headers: Record<string, string> = json): RequestInit 
   headers,
   body,
 });
-const failed = (fault: 'timeout' | 'no-auth') => new ZooKeeperError(fault, { fault, outcome: 'not-applied' });
+const failed = (fault: 'timeout' | 'no-auth') => new ZooKeeperError(fault, fault, 'not-applied');
 const FOREIGN: Case = { app: { hosts: new Set() }, path: 'http://evil.example' };
 const AWAY: Case = { failure: failed('timeout') };
 const REFUSED: Case = { failure: failed('no-auth') };
 const MIXED: Case = {
-  failure: new ZooKeeperError('mixed', { fault: 'mixed-payloads', outcome: 'not-applied' }),
+  failure: new ZooKeeperError('mixed', 'mixed-payloads', 'not-applied'),
 };
 const FAULT: Case = { failure: new TypeError('a bug') };
 const BAD_NAME: Case = { failure: undefined, path: '/v1/service/%00' };

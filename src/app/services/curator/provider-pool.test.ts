@@ -147,7 +147,7 @@ describe('the requested services', () => {
   });
 
   it('are unknown while ZooKeeper cannot be asked whether they exist', async () => {
-    let failure: Error = new ZooKeeperError('away', { fault: 'timeout', outcome: 'not-applied' });
+    let failure: Error = new ZooKeeperError('away', 'timeout', 'not-applied');
     const { pool, followed } = setUp({ exists: () => Promise.reject(failure) });
     expect(await pool.any('orders')).toEqual({ status: 'unknown' });
     await expect(pool.any('orders', AbortSignal.abort(new Error('hung up')))).rejects.toThrow('hung up');

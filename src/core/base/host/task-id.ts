@@ -1,6 +1,7 @@
 import { timeoutSignal } from '../abort.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { ConfigError, explain } from '../errors.js';
+import { fieldOf } from '../fields.js';
 
 /** The sources of a task id. */
 export interface TaskIdSources {
@@ -67,8 +68,7 @@ async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<s
       maxBytes: 1_000_000,
     });
     if (status !== 200) throw new Error(`HTTP status ${status}`);
-    const task: unknown = JSON.parse(body);
-    const arn = typeof task === 'object' && task !== null && 'TaskARN' in task ? task.TaskARN : undefined;
+    const arn = fieldOf(JSON.parse(body), 'TaskARN');
     if (typeof arn !== 'string') throw new Error('the answer has no TaskARN');
     return arn;
   } finally {

@@ -5,11 +5,10 @@ import type {
   HttpHeaders,
 } from '@azure/storage-blob';
 import { checked, NAME, OBJECT, TEXT } from '../../base/arguments.js';
-import { bounded } from '../bounded.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type { LeaseStore, Listing, StoreCallOptions, StoredObject, WriteResult } from '../lease-store.js';
 import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
-import { attempt, required, type StoreRequest, senseless } from '../store-request.js';
+import { boundedRequest, required, type StoreRequest, senseless } from '../store-request.js';
 import { below } from '../url-path.js';
 import { classifyReply } from './classify-reply.js';
 
@@ -57,8 +56,8 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
-    const request = this.request('read', key);
-    const answer = await this.#call(request, options, async (abortSignal) => {
+    const request = this.request('read', options, key);
+    const answer = await this.#call(request, async (abortSignal) => {
       const reply = await this.#blob(key).download(0, undefined, { abortSignal, maxRetryRequests: 0 });
       const stream = reply.readableStreamBody;
       return { reply, body: stream === undefined ? '' : (await buffer(stream)).toString() };
@@ -77,9 +76,9 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   list(options?: StoreCallOptions): Promise<Listing> {
-    const request = this.request('list');
+    const request = this.request('list', options);
     return this.allPages(async (continuationToken) => {
-      const page = await this.#call(request, options, async (abortSignal) => {
+      const page = await this.#call(request, async (abortSignal) => {
         const pages = this.#client
           .listBlobsByHierarchy('/', { prefix: this.keyPrefix, abortSignal })
           .byPage({ maxPageSize: 5_000, ...(continuationToken !== undefined && { continuationToken }) });
@@ -102,10 +101,9 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
   protected async write(
     request: StoreRequest,
     { key, body, metadata, etag }: ConditionalWrite,
-    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     const content = Buffer.from(body);
-    const answer = await this.#call(request, options, (abortSignal) =>
+    const answer = await this.#call(request, (abortSignal) =>
       this.#blob(key).upload(content, content.length, {
         abortSignal,
         conditions: etag === undefined ? { ifNoneMatch: '*' } : { ifMatch: etag },
@@ -117,24 +115,16 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
     return { status: 'written', etag: etagOf(request, answer.etag), storeTime: storeTime(dateOf(answer)) };
   }
 
-  protected discard(key: string, options?: StoreCallOptions): Promise<unknown> {
-    return this.#call(this.request('discard', key), options, (abortSignal) =>
-      this.#blob(key).delete({ abortSignal }),
-    );
+  protected discard(request: StoreRequest, key: string): Promise<unknown> {
+    return this.#call(request, (abortSignal) => this.#blob(key).delete({ abortSignal }));
   }
 
   /** Idle connections hold no process, and are closed soon. */
   async close(): Promise<void> {}
 
   /** One request, limited in time: its reply, or the definite answer that came in the form of an error. */
-  #call<T>(
-    request: StoreRequest,
-    options: StoreCallOptions | undefined,
-    send: (signal: AbortSignal) => Promise<T>,
-  ) {
-    const { clock, requestTimeoutMs: timeoutMs } = this.options;
-    const bounds = { clock, timeoutMs, signal: options?.signal, what: attempt(request) };
-    return bounded(bounds, ({ signal }) =>
+  #call<T>(request: StoreRequest, send: (signal: AbortSignal) => Promise<T>) {
+    return boundedRequest(this.options, request, (signal) =>
       send(signal).catch((error: unknown) => classifyReply(error, request)),
     );
   }

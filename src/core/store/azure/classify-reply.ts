@@ -1,5 +1,5 @@
-import { connectionFailure } from '../connection-failure.js';
-import { fieldOf, messageOf, textOf } from '../fields.js';
+import { fieldOf, messageOf, textOf } from '../../base/fields.js';
+import { ABSENCE, connectionFailure, refusal } from '../connection-failure.js';
 import { isClockWrong, parseHttpDate } from '../http-times.js';
 import { failing, type StoreRequest } from '../store-request.js';
 
@@ -26,8 +26,8 @@ export function classifyReply(error: unknown, request: StoreRequest): 'conflict'
   const conditional = operation === 'create' || operation === 'replace';
   if (conditional && CONFLICTS.includes(code)) return 'conflict';
   if (MISSING.includes(code)) throw failed('missing', 'not-applied', `container does not exist (${said})`);
-  if (code === 'BlobNotFound' && operation === 'replace') return 'conflict';
-  if (code === 'BlobNotFound' && (operation === 'read' || operation === 'discard')) return 'absent';
+  const absence = code === 'BlobNotFound' && ABSENCE[operation];
+  if (absence) return absence;
   // A gateway in front of the store says 404 as well, and must not make a lease look as if it were gone.
   if (status === 404) {
     const detail = `answered ${said}, which does not say what is missing: is this Blob Storage?`;
@@ -42,11 +42,7 @@ export function classifyReply(error: unknown, request: StoreRequest): 'conflict'
     const detail = `access denied (${code || `HTTP ${status}`}${needs})${clock || shortMessageOf(error)}`;
     throw failed('denied', 'not-applied', detail);
   }
-  if (status === 501) throw failed('unsupported', 'not-applied', `not supported by this server (${said})`);
-  if (status >= 500 || status === 429 || status === 408) {
-    throw failed('unavailable', 'unknown', `answered HTTP ${status}${code === '' ? '' : ` (${said})`}`);
-  }
-  throw failed('rejected', 'not-applied', `refused (${said})`);
+  throw refusal(failed, status, said);
 }
 
 /** The errors of `@azure/identity`, which asks for a token with the first request. */

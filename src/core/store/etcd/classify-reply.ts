@@ -1,5 +1,6 @@
+import { fieldOf, parsed, textOf } from '../../base/fields.js';
 import { tlsProblem } from '../../base/tls.js';
-import { fieldOf, parsed, textOf } from '../fields.js';
+import type { HttpClient } from '../http-client.js';
 import type { StoreError } from '../lease-store.js';
 import { failing, type Operation, type StoreRequest } from '../store-request.js';
 
@@ -9,8 +10,7 @@ export type EtcdRequest = StoreRequest<Operation>;
 /** How far a request got, at which server. */
 export interface Exchange {
   readonly request: EtcdRequest;
-  /** `http://HOST:PORT` or `https://HOST:PORT`. */
-  readonly endpoint: string;
+  readonly client: HttpClient;
   /** `HOST:PORT`. */
   readonly server: string;
   readonly hasCertificate: boolean;
@@ -22,6 +22,8 @@ export interface Exchange {
   sent: boolean;
   /** The HTTP status; undefined until the head of a reply has arrived. */
   status?: number;
+  /** The body of a reply other than success. */
+  refusal?: string | undefined;
 }
 
 /** The codes of gRPC that have a meaning here. https://grpc.io/docs/guides/status-codes/ */
@@ -38,16 +40,22 @@ const CODE = {
  * True for a refusal that a new token may lift: etcd forgets tokens after some minutes and at a restart, and
  * holds tokens older than the last change of its users for invalid. Nothing was applied.
  */
-export function isTokenRefused(status: number | undefined, body: string): boolean {
-  const code = codeOf(body);
-  return status !== 200 && (code === CODE.unauthenticated || code === CODE.invalid);
+export function isTokenRefused({ refusal = '' }: Exchange): boolean {
+  const code = codeOf(refusal);
+  return code === CODE.unauthenticated || code === CODE.invalid;
 }
 
 /**
  * Says what a reply other than success means, by the gRPC code in it; never by the text. With
  * {@link withoutReply} the only place that knows these.
  */
-export function classifyReply({ request, server, hasUser, status = 0 }: Exchange, body: string): StoreError {
+export function classifyReply({
+  request,
+  server,
+  hasUser,
+  status = 0,
+  refusal: body = '',
+}: Exchange): StoreError {
   const failed = failing(request);
   const denied = (detail: string) => failed('denied', 'not-applied', detail);
   const code = codeOf(body);

@@ -1,14 +1,45 @@
 import { isPort } from '../../base/ports.js';
 import { splitServers } from '../../base/server-list.js';
+import type { SettingRows } from '../../settings/setting.js';
+import { checked, filePath } from '../../settings/values.js';
 import type { StoreKind } from '../store-kind.js';
 import { type Fail, parsePrefix } from '../url-path.js';
-import { ETCD_SETTINGS } from './etcd-settings.js';
-import type { EtcdStoreOptions } from './open-etcd-store.js';
+import { parseEtcdAuth } from './etcd-access.js';
+import type { EtcdLeaseStoreOptions } from './etcd-lease-store.js';
+
+const OF_ETCDS = { storeOnly: true, verbatim: 'option', kind: filePath } as const;
+
+/** The settings of a store in etcd. */
+const ETCD_SETTINGS = {
+  'etcd-auth': {
+    kind: checked('user', parseEtcdAuth),
+    secret: true,
+    default: 'none',
+    option: 'etcd.auth',
+    storeOnly: true,
+    sentence: 'a user of the etcd cluster: USER:PASSWORD',
+  },
+  'etcd-ca': {
+    ...OF_ETCDS,
+    option: 'etcd.ca',
+    sentence: 'the PEM file of the CAs of the etcd servers, else those that Node trusts',
+  },
+  'etcd-cert': {
+    ...OF_ETCDS,
+    option: 'etcd.cert',
+    sentence: 'the PEM file of the client certificate for etcd',
+  },
+  'etcd-key': {
+    ...OF_ETCDS,
+    option: 'etcd.key',
+    sentence: 'the PEM file of its private key, without a passphrase',
+  },
+} as const satisfies SettingRows;
 
 const SUCH_AS = 'etcd://HOST:2379[,HOST:2379]…/prefix';
 
 /** The keys of an etcd cluster that begin with `prefix` and a slash. */
-export const ETCD: StoreKind<EtcdStoreOptions> = {
+export const ETCD: StoreKind<EtcdLeaseStoreOptions> = {
   schemes: ['etcd', 'etcds'],
   form: 'etcd://HOST:2379/prefix',
   own: { option: 'etcd', settings: ETCD_SETTINGS, tlsScheme: 'etcds' },
@@ -28,7 +59,7 @@ export const ETCD: StoreKind<EtcdStoreOptions> = {
 
   async open(options) {
     const { observedAge } = await import('../observed-age.js');
-    return observedAge((await import('./open-etcd-store.js')).openEtcdStore(options), options.clock);
+    return observedAge(new (await import('./etcd-lease-store.js')).EtcdLeaseStore(options), options.clock);
   },
 };
 

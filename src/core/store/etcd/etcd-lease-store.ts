@@ -1,5 +1,5 @@
 import { anySignal } from '../../base/abort.js';
-import { checked, listOf, NAME, TEXT } from '../../base/arguments.js';
+import { checked, listOf, maybe, NAME, OBJECT, TEXT } from '../../base/arguments.js';
 import type { Heed } from '../changes.js';
 import type {
   LeaseStore,
@@ -8,13 +8,11 @@ import type {
   StoreCallOptions,
   StoredObject,
   StoreFact,
-  WriteOptions,
   WriteResult,
 } from '../lease-store.js';
 import { type ConditionalWrite, type ContinuedPage, StoreDriver } from '../store-driver.js';
 import { type StoreRequest, senseless } from '../store-request.js';
 import type { EtcdRequest } from './classify-reply.js';
-import { describeServers } from './describe-servers.js';
 import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
 import {
   ageOf,
@@ -23,12 +21,10 @@ import {
   encodeValue,
   endOf,
   fromBase64,
-  grantMark,
   isMark,
   markOf,
   toBase64,
 } from './key-value.js';
-import { watchEvents } from './watch-events.js';
 
 /** Settings of an {@link EtcdLeaseStore}. */
 export interface EtcdLeaseStoreOptions extends EtcdGatewayOptions {
@@ -53,16 +49,17 @@ const PAGE = 1_000;
 export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   readonly #gateway: EtcdGateway;
 
+  /** Nothing is sent yet. @throws {ConfigError} when what it gets into the cluster with cannot be used */
   constructor(private readonly options: EtcdLeaseStoreOptions) {
-    checked(options, { url: NAME, prefix: TEXT, endpoints: listOf(TEXT) });
+    checked(options, { url: NAME, prefix: TEXT, endpoints: listOf(TEXT), etcd: maybe(OBJECT) });
     super(options.url, options.prefix);
     this.#gateway = new EtcdGateway(options);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
-    const request = this.request('read', key);
+    const request = this.request('read', options, key);
     const range = { ...this.#range(key), range_end: this.#range(`${markOf(key)}\0`).key };
-    const { rows, storeTime } = await this.#rows(request, range, options);
+    const { rows, storeTime } = await this.#rows(request, range);
     const row = rows.get(key);
     if (row === undefined) return undefined;
     const value = decodeValue(row.value);
@@ -106,14 +103,41 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
     }
   }
 
-  describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
-    return describeServers(this.#gateway, this.request('examine'), this.options, options);
+  /** The version of each of the servers, and the members of the cluster. Failures are reported, and not thrown. */
+  async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
+    const request = this.request('examine', options);
+    const versions = await Promise.all(
+      this.#gateway.clients.map((client) =>
+        this.#gateway.version(request, client).then(
+          (version) => ({ isUp: true, text: `${new URL(client.server).host} ${version}` }),
+          (error: Error) => ({ isUp: false, text: error.message.slice(`${this.url}: `.length) }),
+        ),
+      ),
+    );
+    const members = await this.#gateway.call(request, 'cluster/member/list', {}).then(
+      ({ body }) => (Array.isArray(body.members) ? [`${body.members.length} in the cluster`] : []),
+      // Newer versions report it to administrators alone.
+      () => [],
+    );
+    return [
+      {
+        id: 'etcd-servers',
+        title: 'etcd servers',
+        status: versions.every(({ isUp }) => isUp) ? 'ok' : 'warning',
+        detail: [...versions.map(({ text }) => text), ...members].join(', '),
+      },
+      {
+        id: 'take-over',
+        title: 'take-over',
+        status: 'ok',
+        detail:
+          'by observed age; a task that starts when all others have died takes a lease once etcd has removed its mark, 2 to 4 s after duration and grace',
+      },
+    ];
   }
 
-  protected discard(key: string, options?: StoreCallOptions): Promise<unknown> {
-    // Removing it twice does no harm.
-    const repeatable = { ...options, repeatable: true };
-    return this.#gateway.call(this.request('discard', key), 'kv/deleterange', this.#range(key), repeatable);
+  protected discard(request: StoreRequest, key: string): Promise<unknown> {
+    return this.#gateway.call(request, 'kv/deleterange', this.#range(key));
   }
 
   async close(): Promise<void> {
@@ -121,17 +145,17 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   /** The keys of a range with their values. */
-  async #rows(request: StoreRequest, range: object, options: StoreCallOptions | undefined) {
-    const reply = await this.#gateway.call(request, 'kv/range', range, { ...options, repeatable: true });
+  async #rows(request: StoreRequest, range: object) {
+    const reply = await this.#gateway.call(request, 'kv/range', range);
     const kvs: readonly EtcdKeyValue[] = Array.isArray(reply.body.kvs) ? reply.body.kvs : [];
     return { ...reply, rows: new Map(kvs.map((row) => [this.#keyOf(row), row])) };
   }
 
   /** The page from the key `from` on; its token is the key where the next one begins. */
   async #page(from = '', options: StoreCallOptions | undefined): Promise<ContinuedPage> {
-    const request = this.request('list');
+    const request = this.request('list', options);
     const range = { ...this.#range(from), range_end: toBase64(endOf(this.keyPrefix)), limit: String(PAGE) };
-    const { rows, body, storeTime } = await this.#rows(request, range, options);
+    const { rows, body, storeTime } = await this.#rows(request, range);
     const last = body.more === true ? [...rows.keys()].at(-1) : undefined;
     const objects = [...rows]
       // Deeper keys belong to other stores, such as those of locks.
@@ -151,24 +175,23 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   protected async write(
     request: StoreRequest,
     { key: name, body, metadata, etag }: ConditionalWrite,
-    options: WriteOptions = {},
   ): Promise<WriteResult> {
     if (etag !== undefined && !isRevision(etag)) {
       // No key has such an etag. A comparison with zero would ask whether the key is absent.
-      options.signal?.throwIfAborted();
+      request.signal?.throwIfAborted();
       return { status: 'conflict' };
     }
     const condition =
       etag === undefined ? { target: 'CREATE', create_revision: '0' } : { target: 'MOD', mod_revision: etag };
     const { key } = this.#range(name);
-    const { expiresAfterMs } = options;
+    const { expiresAfterMs } = request;
     const puts: object[] = [{ request_put: { key, value: encodeValue(body, metadata, expiresAfterMs) } }];
     if (expiresAfterMs !== undefined) {
-      const lease = await grantMark(this.#gateway, request, expiresAfterMs, options);
+      const lease = await this.#gateway.grantMark(request, expiresAfterMs);
       puts.push({ request_put: { ...this.#range(markOf(name)), lease } });
     }
     const transaction = { compare: [{ key, result: 'EQUAL', ...condition }], success: puts };
-    const reply = await this.#gateway.call(request, 'kv/txn', transaction, options);
+    const reply = await this.#gateway.call(request, 'kv/txn', transaction);
     if (reply.body.succeeded !== true) return { status: 'conflict' };
     return {
       status: 'written',
@@ -182,16 +205,10 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
     // What changed since the last reply was not in it. Without one, the watch begins when it begins.
     const start = revision === 0n ? {} : { start_revision: String(revision + 1n) };
     const range = { key: toBase64(this.keyPrefix), range_end: toBase64(endOf(this.keyPrefix)), ...start };
-    const body = { create_request: range };
-    const response = await this.#gateway.stream(this.request('watch'), 'watch', body, signal);
-    try {
-      for await (const { type, kv = {} } of watchEvents(response)) {
-        const key = this.#keyOf(kv);
-        const size = type === 'DELETE' ? undefined : Buffer.byteLength(decodeValue(kv.value).body);
-        if (!key.includes('/') && !isMark(key) && heed({ key, size })) return;
-      }
-    } finally {
-      response.destroy();
+    for await (const { type, kv = {} } of this.#gateway.watch(this.request('watch', { signal }), range)) {
+      const key = this.#keyOf(kv);
+      const size = type === 'DELETE' ? undefined : Buffer.byteLength(decodeValue(kv.value).body);
+      if (!key.includes('/') && !isMark(key) && heed({ key, size })) return;
     }
     // It was cancelled. Another server may know more.
     this.#gateway.leave();

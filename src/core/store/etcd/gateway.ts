@@ -1,15 +1,14 @@
-import { once } from 'node:events';
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
-import type { SecureContext } from 'node:tls';
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import { fieldOf, parsed, textOf } from '../fields.js';
-import { KEPT_CONNECTIONS } from '../http-client.js';
+import { ConfigError } from '../../base/errors.js';
+import { fieldOf, parsed, textOf } from '../../base/fields.js';
+import { prepareTlsFiles } from '../../base/tls.js';
+import { HttpClient } from '../http-client.js';
 import { storeTime } from '../http-times.js';
-import { type Interval, type StoreCallOptions, StoreError } from '../lease-store.js';
-import { givenUp, requestSignal, senseless } from '../store-request.js';
+import { type Interval, StoreError } from '../lease-store.js';
+import { givenUp, senseless, withinRequestTime } from '../store-request.js';
 import {
   classifyReply,
   type EtcdRequest,
@@ -17,6 +16,8 @@ import {
   isTokenRefused,
   withoutReply,
 } from './classify-reply.js';
+import { type EtcdAccess, parseEtcdAuth } from './etcd-access.js';
+import type { EtcdKeyValue } from './key-value.js';
 
 /** Settings of an {@link EtcdGateway}. */
 export interface EtcdGatewayOptions {
@@ -24,14 +25,17 @@ export interface EtcdGatewayOptions {
   readonly url: string;
   /** `http://HOST:PORT` or `https://HOST:PORT` of each server that may be asked, at least one. */
   readonly endpoints: readonly string[];
-  /** @default none: the cluster lets everybody in, or knows the client by its certificate */
-  readonly auth?: { readonly user: string; readonly password: string } | undefined;
-  /** For `https:`. */
-  readonly secureContext?: SecureContext | undefined;
-  readonly hasCertificate?: boolean | undefined;
+  /** @default without user and client certificate */
+  readonly etcd?: EtcdAccess | undefined;
   readonly clock: Clock;
   /** How long one call may take in all, in milliseconds. */
   readonly requestTimeoutMs: number;
+}
+
+/** A change of a key. */
+interface EtcdEvent {
+  readonly type?: 'DELETE';
+  readonly kv?: EtcdKeyValue;
 }
 
 /** A reply of the gateway. */
@@ -42,11 +46,8 @@ export interface EtcdReply {
   readonly storeTime: Interval;
 }
 
-/** What a call is made with. */
-export interface EtcdCall extends StoreCallOptions {
-  /** Whether it may be made twice: a write whose outcome is unknown may not. @default false */
-  readonly repeatable?: boolean;
-}
+/** How much longer than asked a mark stays, in seconds: for clocks of etcd's members that run fast. */
+const MARGIN_S = 2;
 
 /**
  * Calls etcd's API by its JSON gateway (https://etcd.io/docs/latest/dev-guide/api_grpc_gateway/). Asks one
@@ -55,92 +56,117 @@ export interface EtcdCall extends StoreCallOptions {
 export class EtcdGateway {
   /** The greatest revision of all replies; 0 before the first one. */
   revision = 0n;
-  readonly #agent: HttpAgent;
+  /** One for each server. */
+  readonly clients: readonly HttpClient[];
+  readonly #user: ReturnType<typeof parseEtcdAuth> | undefined;
   #current = 0;
   #token: string | undefined;
 
+  /** @throws {ConfigError} when what it gets into the cluster with cannot be used */
   constructor(private readonly options: EtcdGatewayOptions) {
-    const { endpoints, secureContext } = options;
-    this.#agent = endpoints[0]?.startsWith('https:')
-      ? new HttpsAgent({ ...KEPT_CONNECTIONS, secureContext, rejectUnauthorized: true })
-      : new HttpAgent(KEPT_CONNECTIONS);
+    const { endpoints, etcd = {} } = options;
+    const { auth, ...files } = etcd;
+    const isSecure = endpoints.every((endpoint) => endpoint.startsWith('https:'));
+    const [useless] = Object.entries(files).find(([, content]) => content !== undefined) ?? [];
+    // Without a word, what is meant to be encrypted would not be.
+    if (useless !== undefined && !isSecure)
+      throw new ConfigError(`etcd.${useless}`, '…', 'a store of etcds:// (nothing is encrypted without)');
+    this.#user = auth === undefined ? undefined : parseEtcdAuth(auth, 'etcd.auth');
+    const secureContext = isSecure ? prepareTlsFiles(files, 'etcd.') : undefined;
+    const secure = { secureContext, rejectUnauthorized: true };
+    this.clients = endpoints.map((endpoint) => new HttpClient(endpoint, secure));
   }
 
   /**
-   * Makes one request, and repeats it at the other servers while that is safe: nothing was sent, or it is
-   * `repeatable`.
+   * Makes one request, and repeats it at the other servers while that is safe: nothing was sent, or it is no
+   * transaction. The other calls do no harm twice.
    *
    * @param path below `/v3/`
    * @throws {StoreError} when there was no definite answer
    */
-  async call(
-    request: EtcdRequest,
-    path: string,
-    body: object,
-    { signal, repeatable = false }: EtcdCall = {},
-  ): Promise<EtcdReply> {
-    const call = requestSignal(this.options, signal);
-    try {
-      for (let left = this.options.endpoints.length - 1; ; left -= 1) {
+  call(request: EtcdRequest, path: string, body: object): Promise<EtcdReply> {
+    return withinRequestTime(this.options, request.signal, async (limit) => {
+      for (let left = this.clients.length - 1; ; left -= 1) {
         try {
-          return await this.#authorized(request, path, body, call.signal, signal, (response) =>
+          return await this.#authorized(request, path, body, limit, (response) =>
             this.#reply(request, response),
           );
         } catch (error) {
           const mayRepeat =
-            error instanceof StoreError && error.transient && (repeatable || error.outcome === 'not-applied');
-          if (!mayRepeat || left === 0 || call.signal.aborted) throw error;
+            error instanceof StoreError &&
+            error.transient &&
+            (path !== 'kv/txn' || error.outcome === 'not-applied');
+          if (!mayRepeat || left === 0 || limit.aborted) throw error;
+        }
+      }
+    });
+  }
+
+  /**
+   * The changes that a watch reports, one message a line. Ends when the watch does: the server has cancelled
+   * it, since the revision where it was to begin is compacted, or since it has lost the others.
+   *
+   * @throws {StoreError} before the first change; what broke the connection, or that the signal of the request
+   * has aborted
+   */
+  async *watch(request: EtcdRequest, create: object): AsyncGenerator<EtcdEvent> {
+    const { signal } = request;
+    const body = { create_request: create };
+    const response = await withinRequestTime(this.options, signal, (limit) =>
+      this.#authorized(request, 'watch', body, limit, async (begun) => {
+        const cancel = onAbort(signal, () => begun.destroy());
+        return begun.once('close', cancel);
+      }),
+    );
+    let rest = '';
+    try {
+      for await (const chunk of response.setEncoding('utf8') as AsyncIterable<string>) {
+        const lines = (rest + chunk).split('\n');
+        rest = lines.pop() ?? '';
+        for (const line of lines) {
+          if (line === '') continue;
+          const { result } = JSON.parse(line) as { result?: { canceled?: boolean; events?: EtcdEvent[] } };
+          if (result === undefined || result.canceled) return;
+          yield* result.events ?? [];
         }
       }
     } finally {
-      call.release();
+      response.destroy();
     }
   }
 
   /**
-   * Makes a request whose answer has no end. Resolves to it once it has begun; it is destroyed when `signal`
-   * aborts.
+   * Grants a lease of etcd's on which a mark stays for at least `ms` after this call began. It is never
+   * renewed, so that no member ever believes in an earlier end: renewals are known to the leader alone, and one
+   * that has lost its place revokes what another one has renewed.
    *
    * @throws {StoreError}
    */
-  async stream(
-    request: EtcdRequest,
-    path: string,
-    body: object,
-    signal: AbortSignal,
-  ): Promise<IncomingMessage> {
-    const beginning = requestSignal(this.options, signal);
-    try {
-      return await this.#authorized(request, path, body, beginning.signal, signal, async (response) => {
-        const cancel = onAbort(signal, () => response.destroy());
-        return response.once('close', cancel);
-      });
-    } finally {
-      beginning.release();
-    }
+  async grantMark(request: EtcdRequest, ms: number): Promise<string> {
+    const seconds = Math.ceil(ms / 1_000) + MARGIN_S;
+    const { body } = await this.call(request, 'lease/grant', { TTL: String(seconds) });
+    if (typeof body.ID === 'string' && Number(body.TTL) >= seconds) return body.ID;
+    throw senseless(request, 'no lease of the time that was asked for');
   }
 
   /** The version of one server, `3.5.1`, whichever server the other calls use. @throws {StoreError} */
-  async version(request: EtcdRequest, endpoint: string, { signal }: StoreCallOptions = {}): Promise<string> {
-    const call = requestSignal(this.options, signal);
-    try {
-      const reply = await this.#ask(this.#exchange(request, endpoint), 'version', undefined, call.signal);
+  version(request: EtcdRequest, client: HttpClient): Promise<string> {
+    return withinRequestTime(this.options, request.signal, async (limit) => {
+      const reply = await this.#ask(this.#exchange(request, client), 'version', undefined, limit, json);
       const version = textOf(reply, 'etcdserver');
       if (version === undefined) throw senseless(request, 'no version');
       return version;
-    } finally {
-      call.release();
-    }
+    });
   }
 
   /** Asks the next server from now on. */
   leave(): void {
-    this.#current = (this.#current + 1) % this.options.endpoints.length;
+    this.#current = (this.#current + 1) % this.clients.length;
   }
 
   /** Breaks all connections. Idempotent. */
   close(): void {
-    this.#agent.destroy();
+    for (const client of this.clients) client.close();
   }
 
   /**
@@ -151,41 +177,41 @@ export class EtcdGateway {
     request: EtcdRequest,
     path: string,
     body: object,
-    signal: AbortSignal,
-    given: AbortSignal | undefined,
+    limit: AbortSignal,
     take: (response: IncomingMessage) => Promise<T>,
   ): Promise<T> {
     const current = this.#current;
-    const exchange = this.#exchange(request, this.options.endpoints[current] as string);
+    const exchange = this.#exchange(request, this.clients[current] as HttpClient);
     try {
       for (let isLast = false; ; isLast = true) {
-        signal.throwIfAborted();
-        const token = this.options.auth && (this.#token ?? (await this.#authenticate(exchange, signal)));
-        exchange.sent = false;
-        const response = await this.#send(exchange, `v3/${path}`, body, signal, token);
-        if (exchange.status === 200) return await take(response);
-        const answer = await text(response);
-        const isRefused = token !== undefined && isTokenRefused(exchange.status, answer);
-        if (isRefused && this.#token === token) this.#token = undefined;
-        if (!isRefused || isLast) throw classifyReply(exchange, answer);
+        const token = this.#user && (this.#token ?? (await this.#authenticate(this.#user, exchange, limit)));
+        try {
+          return await this.#ask(exchange, `v3/${path}`, body, limit, take, token);
+        } catch (error) {
+          const isRefused = token !== undefined && isTokenRefused(exchange);
+          if (isRefused && this.#token === token) this.#token = undefined;
+          if (!isRefused || isLast) throw error;
+        }
       }
     } catch (error) {
       // The other servers may do better: the next call is made there.
       const isDefinite = error instanceof StoreError && !error.transient;
       if (!isDefinite && this.#current === current) this.leave();
-      if (given?.aborted) throw givenUp(request, given.reason, exchange.sent);
-      if (error instanceof StoreError) throw error;
-      throw withoutReply(signal.aborted ? signal.reason : error, exchange);
+      if (request.signal?.aborted) throw givenUp(request, request.signal.reason, exchange.sent);
+      throw error;
     }
   }
 
   /** Asks for a token. A failure in here has applied nothing of the request that needs it. */
-  async #authenticate({ endpoint }: Exchange, signal: AbortSignal): Promise<string> {
-    const { user: name, password } = this.options.auth as { user: string; password: string };
+  async #authenticate(
+    { user: name, password }: ReturnType<typeof parseEtcdAuth>,
+    { client }: Exchange,
+    signal: AbortSignal,
+  ): Promise<string> {
     const request: EtcdRequest = { operation: 'authenticate', url: this.options.url };
-    const exchange = this.#exchange(request, endpoint);
+    const exchange = this.#exchange(request, client);
     try {
-      const reply = await this.#ask(exchange, 'v3/auth/authenticate', { name, password }, signal);
+      const reply = await this.#ask(exchange, 'v3/auth/authenticate', { name, password }, signal, json);
       const token = textOf(reply, 'token');
       if (token === undefined) throw senseless(request, 'without a token');
       this.#token = token;
@@ -196,56 +222,37 @@ export class EtcdGateway {
     }
   }
 
-  /** A request to one server, and the JSON of its reply. @throws {StoreError} */
-  async #ask(
+  /** A request to one server. @throws {StoreError} */
+  async #ask<T>(
     exchange: Exchange,
     path: string,
     body: object | undefined,
     signal: AbortSignal,
-  ): Promise<unknown> {
-    try {
-      const reply = await text(await this.#send(exchange, path, body, signal));
-      // Anything but JSON is no answer of etcd, but of a proxy: another server may answer.
-      if (exchange.status === 200) return JSON.parse(reply);
-      throw classifyReply(exchange, reply);
-    } catch (error) {
-      if (error instanceof StoreError) throw error;
-      throw withoutReply(signal.aborted ? signal.reason : error, exchange);
-    }
-  }
-
-  async #send(
-    exchange: Exchange,
-    path: string,
-    body: object | undefined,
-    signal: AbortSignal,
+    take: (response: IncomingMessage) => Promise<T>,
     token?: string,
-  ): Promise<IncomingMessage> {
-    const headers = {
+  ): Promise<T> {
+    const headers: Record<string, string> = {
       ...(body !== undefined && { 'content-type': 'application/json' }),
       // A member that has lost the others ends a watch instead of staying silent.
       'grpc-metadata-hasleader': 'true',
       ...(token !== undefined && { authorization: token }),
     };
-    const isSecure = exchange.endpoint.startsWith('https:');
-    const request = (isSecure ? httpsRequest : httpRequest)(`${exchange.endpoint}/${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
-      agent: this.#agent,
-      headers,
-      signal,
-    });
-    request.once('socket', (socket) => {
-      const send = () => {
+    const method = body === undefined ? 'GET' : 'POST';
+    const request = { method, headers, body: body && Buffer.from(JSON.stringify(body)), signal } as const;
+    exchange.sent = false;
+    exchange.refusal = undefined;
+    try {
+      const response = await exchange.client.open(`/${path}`, request, () => {
         exchange.sent = true;
-      };
-      if (socket.connecting) socket.once(isSecure ? 'secureConnect' : 'connect', send);
-      else send();
-    });
-    // A failure after the answer has begun shows in the answer.
-    request.on('error', () => undefined).end(body && JSON.stringify(body));
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
-    exchange.status = response.statusCode ?? 0;
-    return response;
+      });
+      exchange.status = response.statusCode ?? 0;
+      if (exchange.status === 200) return await take(response);
+      exchange.refusal = await text(response);
+      throw classifyReply(exchange);
+    } catch (error) {
+      if (error instanceof StoreError) throw error;
+      throw withoutReply(signal.aborted ? signal.reason : error, exchange);
+    }
   }
 
   async #reply(request: EtcdRequest, response: IncomingMessage): Promise<EtcdReply> {
@@ -260,18 +267,16 @@ export class EtcdGateway {
     return { body, revision, storeTime: storeTime(response.headers.date) };
   }
 
-  #exchange(request: EtcdRequest, endpoint: string): Exchange {
-    const otherScheme = this.revision > 0n ? undefined : endpoint.startsWith('https:') ? 'etcd' : 'etcds';
-    const { hasCertificate = false, auth } = this.options;
-    const server = new URL(endpoint).host;
-    return {
-      request,
-      endpoint,
-      server,
-      hasCertificate,
-      hasUser: auth !== undefined,
-      otherScheme,
-      sent: false,
-    };
+  #exchange(request: EtcdRequest, client: HttpClient): Exchange {
+    const { host: server, protocol } = new URL(client.server);
+    const otherScheme = this.revision > 0n ? undefined : protocol === 'https:' ? 'etcd' : 'etcds';
+    const hasCertificate = this.options.etcd?.cert !== undefined;
+    const hasUser = this.#user !== undefined;
+    return { request, client, server, hasCertificate, hasUser, otherScheme, sent: false };
   }
+}
+
+/** Anything but JSON is no answer of etcd, but of a proxy: another server may answer. */
+async function json(response: IncomingMessage): Promise<unknown> {
+  return JSON.parse(await text(response));
 }

@@ -2,4 +2,3 @@
 
 export type { EtcdAccess } from './etcd-access.js';
 export { EtcdLeaseStore, type EtcdLeaseStoreOptions } from './etcd-lease-store.js';
-export { type EtcdStoreOptions, openEtcdStore } from './open-etcd-store.js';

@@ -1,8 +1,5 @@
-import { parsed, textsOf } from '../fields.js';
-import type { Interval, ObjectMetadata, StoreCallOptions } from '../lease-store.js';
-import { senseless } from '../store-request.js';
-import type { EtcdRequest } from './classify-reply.js';
-import type { EtcdGateway } from './gateway.js';
+import { parsed, textsOf } from '../../base/fields.js';
+import type { Interval, ObjectMetadata } from '../lease-store.js';
 
 /**
  * A key with its value, as the gateway shows it: bytes in base64, numbers as texts, and what is zero or empty
@@ -58,9 +55,6 @@ export function decodeValue(base64: string | undefined): DecodedValue {
   return { body: text.slice(end + 1), metadata, markedForMs };
 }
 
-/** How much longer than asked a mark stays, in seconds: for clocks of etcd's members that run fast. */
-const MARGIN_S = 2;
-
 /**
  * The key that is put with an object by a write of it, and removed by etcd some time later. It comes right
  * after the object's in the order of keys.
@@ -71,26 +65,6 @@ export function markOf(key: string): string {
 
 export function isMark(key: string): boolean {
   return key.endsWith('~');
-}
-
-/**
- * Grants a lease of etcd's on which a mark stays for at least `ms` after this call began. It is never
- * renewed, so that no member ever believes in an earlier end: renewals are known to the leader alone, and one
- * that has lost its place revokes what another one has renewed.
- *
- * @throws {StoreError}
- */
-export async function grantMark(
-  gateway: EtcdGateway,
-  request: EtcdRequest,
-  ms: number,
-  options: StoreCallOptions | undefined,
-): Promise<string> {
-  const seconds = Math.ceil(ms / 1_000) + MARGIN_S;
-  const term = { TTL: String(seconds) };
-  const { body } = await gateway.call(request, 'lease/grant', term, { ...options, repeatable: true });
-  if (typeof body.ID === 'string' && Number(body.TTL) >= seconds) return body.ID;
-  throw senseless(request, 'no lease of the time that was asked for');
 }
 
 /**

@@ -14,7 +14,8 @@ export const FILE: StoreKind<FileLeaseStoreOptions> = {
     if (directory.startsWith('//')) {
       if (!directory.startsWith('///')) fail('file:DIR or file:///DIR, without a host');
       try {
-        directory = fileURLToPath(`file:${text}`);
+        // Two slashes in front would be those of a host.
+        directory = fileURLToPath(`file:${text}`).replace(/^\/+/, '/');
       } catch {
         fail('file:DIR or a well-formed file:///DIR');
       }

@@ -126,8 +126,8 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
     return this.#watch.next(signal, heed);
   }
 
-  protected discard(key: string, options?: StoreCallOptions): Promise<void> {
-    return this.#run('unknown', options, () => this.#log(key).erase());
+  protected discard(request: StoreRequest, key: string): Promise<void> {
+    return this.#run('unknown', request, () => this.#log(key).erase());
   }
 
   /** Gives the watcher up. Other calls still work. */
@@ -136,11 +136,10 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   protected write(
-    _: StoreRequest,
+    request: StoreRequest,
     { key, body, metadata, etag: expected }: ConditionalWrite,
-    options?: StoreCallOptions,
   ): Promise<WriteResult> {
-    return this.#run('not-applied', options, async (signal): Promise<WriteResult> => {
+    return this.#run('not-applied', request, async (signal): Promise<WriteResult> => {
       const log = this.#log(key);
       const found = await this.#observe(log, key, signal);
       // The etag of an object that is absent is no etag of an object.

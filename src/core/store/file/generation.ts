@@ -1,8 +1,8 @@
 import { readdir, rename, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RandomSource } from '../../base/clock.js';
+import { fieldOf, parsed, textOf, textsOf } from '../../base/fields.js';
 import { Damage } from '../../base/files.js';
-import { fieldOf, parsed, textOf, textsOf } from '../fields.js';
 import type { ObjectMetadata } from '../lease-store.js';
 import type { Stamp } from './object-ages.js';
 

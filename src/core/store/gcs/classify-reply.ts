@@ -1,5 +1,5 @@
-import { networkErrors } from '../connection-failure.js';
-import { fieldOf, messageOf, parsed, textOf } from '../fields.js';
+import { fieldOf, messageOf, parsed, textOf } from '../../base/fields.js';
+import { networkErrors, refusal } from '../connection-failure.js';
 import type { HttpReply } from '../http-client.js';
 import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
@@ -29,21 +29,12 @@ export function classifyReply({ status, body }: HttpReply, request: StoreRequest
       throw failed('rejected', 'unknown', `answered ${said}, without a reason: is this Cloud Storage?`);
     throw failed('missing', 'not-applied', `bucket does not exist (${said})`);
   }
-  if (
-    status === 429 ||
-    status === 408 ||
-    // A concurrent write was under way, and no condition was judged.
-    status === 409 ||
-    (status >= 500 && status !== 501) ||
-    /rateLimitExceeded$/i.test(reason)
-  ) {
-    throw failed('unavailable', 'unknown', `answered ${said}`);
-  }
-  if (status === 401 || status === 403) {
+  // With 409 a concurrent write was under way, and no condition was judged.
+  const isBusy = status === 409 || /rateLimitExceeded$/i.test(reason);
+  if (!isBusy && (status === 401 || status === 403)) {
     throw failed('denied', 'not-applied', `access denied (${said}; it needs ${NEEDS[operation]})`);
   }
-  if (status === 501) throw failed('unsupported', 'not-applied', `not supported by this server (${said})`);
-  throw failed('rejected', status < 300 ? 'unknown' : 'not-applied', `refused (${said})`);
+  throw refusal(failed, status, said, isBusy);
 }
 
 /**

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { checked, FUNCTION, having, NAME, TEXT } from '../../base/arguments.js';
-import { bounded } from '../bounded.js';
+import { fieldOf, parsed, textOf } from '../../base/fields.js';
 import { connectionFailure } from '../connection-failure.js';
-import { fieldOf, parsed, textOf } from '../fields.js';
 import type { HttpClient, HttpReply, HttpRequest } from '../http-client.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
@@ -19,7 +18,7 @@ import {
   type ObjectStoreOptions,
   StoreDriver,
 } from '../store-driver.js';
-import { attempt, failing, required, type StoreRequest, senseless } from '../store-request.js';
+import { boundedRequest, failing, required, type StoreRequest, senseless } from '../store-request.js';
 import { below } from '../url-path.js';
 import { classifyNoToken, classifyReply } from './classify-reply.js';
 
@@ -57,9 +56,9 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
-    const request = this.request('read', key);
-    const reply = await this.#call(request, options, `${this.#path(key)}?alt=media`);
-    if (typeof reply === 'string') return this.#surelyAbsent(key, options);
+    const request = this.request('read', options, key);
+    const reply = await this.#call(request, `${this.#path(key)}?alt=media`);
+    if (typeof reply === 'string') return this.#surelyAbsent(request, key);
     const { headers } = reply;
     const date = textOf(headers, 'date');
     const metadata = Object.entries(headers).flatMap(([name, value]) =>
@@ -89,7 +88,7 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   async #page(from: Readonly<Record<string, string>>, options?: StoreCallOptions): Promise<ContinuedPage> {
-    const request = this.request('list');
+    const request = this.request('list', options);
     const fields = 'kind,nextPageToken,items(name,generation,size,updated)';
     const query = new URLSearchParams({
       prefix: this.keyPrefix,
@@ -98,7 +97,7 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
       fields,
       ...from,
     });
-    const reply = await this.#call(request, options, `${this.#objects}?${query}`);
+    const reply = await this.#call(request, `${this.#objects}?${query}`);
     const page = typeof reply === 'string' ? undefined : parsed(reply.body);
     if (typeof reply === 'string' || fieldOf(page, 'kind') !== 'storage#objects') {
       throw senseless(request, 'no listing: is this Cloud Storage?');
@@ -116,7 +115,6 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
   protected async write(
     request: StoreRequest,
     { key, body, metadata, etag = '0' }: ConditionalWrite,
-    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     const resource = {
       name: this.keyPrefix + key,
@@ -128,16 +126,11 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
     const part = (content: string) =>
       `--${boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n${content}\r\n`;
     const query = { uploadType: 'multipart', ifGenerationMatch: etag, fields: 'generation' };
-    const answer = await this.#call(
-      request,
-      options,
-      `/upload${this.#objects}?${new URLSearchParams(query)}`,
-      {
-        method: 'POST',
-        headers: { 'content-type': `multipart/related; boundary=${boundary}` },
-        body: Buffer.from(`${part(JSON.stringify(resource))}${part(body)}--${boundary}--\r\n`),
-      },
-    );
+    const answer = await this.#call(request, `/upload${this.#objects}?${new URLSearchParams(query)}`, {
+      method: 'POST',
+      headers: { 'content-type': `multipart/related; boundary=${boundary}` },
+      body: Buffer.from(`${part(JSON.stringify(resource))}${part(body)}--${boundary}--\r\n`),
+    });
     if (typeof answer === 'string') return { status: 'conflict' };
     return {
       status: 'written',
@@ -146,10 +139,9 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
     };
   }
 
-  protected async discard(key: string, options?: StoreCallOptions): Promise<void> {
-    const request = this.request('discard', key);
-    const answer = await this.#call(request, options, this.#path(key), { method: 'DELETE' });
-    if (answer === 'absent') await this.#surelyAbsent(key, options);
+  protected async discard(request: StoreRequest, key: string): Promise<void> {
+    const answer = await this.#call(request, this.#path(key), { method: 'DELETE' });
+    if (answer === 'absent') await this.#surelyAbsent(request, key);
   }
 
   async close(): Promise<void> {
@@ -160,23 +152,21 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
    * Undefined where a listing says so, too: of an object and of a bucket that are absent a read says the
    * same.
    */
-  async #surelyAbsent(key: string, options: StoreCallOptions | undefined): Promise<undefined> {
+  async #surelyAbsent(options: StoreCallOptions, key: string): Promise<undefined> {
     const { objects } = await this.#page({ prefix: this.keyPrefix + key }, options);
     if (!objects.some((object) => object.key === key)) return undefined;
     const detail = 'answered 404 for an object that it lists';
-    throw failing(this.request('read', key))('unavailable', 'not-applied', detail);
+    throw failing(this.request('read', options, key))('unavailable', 'not-applied', detail);
   }
 
   /** One request, limited in time: a success, or the definite answer that came in the form of a refusal. */
   #call(
     request: StoreRequest,
-    options: StoreCallOptions | undefined,
     path: string,
     send: Omit<HttpRequest, 'signal'> = { method: 'GET' },
   ): Promise<Answer> {
-    const { client, authorize, clock, requestTimeoutMs: timeoutMs } = this.options;
-    const bounds = { clock, timeoutMs, signal: options?.signal, what: attempt(request) };
-    return bounded(bounds, async ({ signal }) => {
+    const { client, authorize, clock } = this.options;
+    return boundedRequest(this.options, request, async (signal) => {
       const authorization = await authorize().catch((error: unknown) => {
         throw classifyNoToken(error, request, clock.now());
       });

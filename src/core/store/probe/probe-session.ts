@@ -1,9 +1,9 @@
 import { withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
+import { fieldOf } from '../../base/fields.js';
 import { type Retry, retrying } from '../../base/retry.js';
 import { bounded } from '../bounded.js';
-import { fieldOf } from '../fields.js';
 import type {
   Interval,
   LeaseStore,

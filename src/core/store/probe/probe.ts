@@ -12,8 +12,6 @@ import {
 import { checked, type ProbeCheck, type ProbeReport } from './probe-report.js';
 import { ProbeSession, type ProbeSessionOptions } from './probe-session.js';
 
-export type { ProbeCheck, ProbeCheckId, ProbeReport, ProbeStatus } from './probe-report.js';
-
 /** Settings of {@link probeStore}. */
 export interface ProbeOptions extends ProbeSessionOptions {
   /** How many writers race for one object. @default 8 */

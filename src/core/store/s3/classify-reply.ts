@@ -1,5 +1,5 @@
-import { connectionFailure, isTimeout, networkErrors } from '../connection-failure.js';
-import { fieldOf, messageOf, textOf } from '../fields.js';
+import { fieldOf, messageOf, textOf } from '../../base/fields.js';
+import { ABSENCE, connectionFailure, isTimeout, networkErrors, refusal } from '../connection-failure.js';
 import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
 import { type Failing, failing, type StoreRequest } from '../store-request.js';
@@ -39,8 +39,8 @@ export function classifyReply(
   if (conditional && (status === 412 || (status === 409 && !UNDECIDED.includes(code)))) return 'conflict';
   if (status === 404) {
     if (code === 'NoSuchBucket') throw failed('missing', 'not-applied', 'bucket does not exist');
-    if (code === 'NoSuchKey' && operation === 'replace') return 'conflict';
-    if (code === 'NoSuchKey' && (operation === 'read' || operation === 'discard')) return 'absent';
+    const absence = code === 'NoSuchKey' && ABSENCE[operation];
+    if (absence) return absence;
     const misplaced =
       operation === 'list' && bucketInEndpoint(request.url, request.endpoint, code === 'NoSuchKey');
     if (misplaced)
@@ -71,11 +71,7 @@ export function classifyReply(
     const hint = bucketInEndpoint(request.url, request.endpoint);
     throw denied(`${code || `HTTP ${status}`}${needs})${messageOf(error)}${hint ? `; ${hint}` : ''}`);
   }
-  if (status === 501) throw failed('unsupported', 'not-applied', `not supported by this server (${said})`);
-  if (status >= 500 || status === 429 || status === 408 || PASSING.includes(code)) {
-    throw failed('unavailable', 'unknown', `answered HTTP ${status}${code === '' ? '' : ` (${said})`}`);
-  }
-  throw refused(`refused (${said})`);
+  throw refusal(failed, status, said, PASSING.includes(code));
 }
 
 /**

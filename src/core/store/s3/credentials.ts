@@ -1,6 +1,6 @@
 import { LateSignal, withTimeout } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import { textOf } from '../fields.js';
+import { textOf } from '../../base/fields.js';
 import type { S3Client } from './sdk.js';
 
 /** Gives credentials, and keeps them until they expire. */

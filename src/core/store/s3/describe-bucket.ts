@@ -1,5 +1,5 @@
 import { orAborted } from '../../base/abort.js';
-import { fieldOf, textOf } from '../fields.js';
+import { fieldOf, textOf } from '../../base/fields.js';
 import type { StoreFact } from '../lease-store.js';
 import {
   GetBucketLifecycleConfigurationCommand,
@@ -18,14 +18,6 @@ export interface BucketLook {
   readonly client: Pick<S3Client, 'send'>;
   readonly signal: AbortSignal;
 }
-
-/** What a bucket is asked, and the right that this needs. */
-const RIGHTS = {
-  versioning: 's3:GetBucketVersioning',
-  lock: 's3:GetBucketObjectLockConfiguration',
-  lifecycle: 's3:GetLifecycleConfiguration',
-  replication: 's3:GetReplicationConfiguration',
-} as const;
 
 const DAYS_PER_YEAR = 365;
 
@@ -53,10 +45,16 @@ export async function describeBucket({
     }
   };
   const [versioning, lock, lifecycle, replication] = await Promise.all([
-    asked(client.send(new GetBucketVersioningCommand(input), options), RIGHTS.versioning),
-    asked(client.send(new GetObjectLockConfigurationCommand(input), options), RIGHTS.lock),
-    asked(client.send(new GetBucketLifecycleConfigurationCommand(input), options), RIGHTS.lifecycle),
-    asked(client.send(new GetBucketReplicationCommand(input), options), RIGHTS.replication),
+    asked(client.send(new GetBucketVersioningCommand(input), options), 's3:GetBucketVersioning'),
+    asked(
+      client.send(new GetObjectLockConfigurationCommand(input), options),
+      's3:GetBucketObjectLockConfiguration',
+    ),
+    asked(
+      client.send(new GetBucketLifecycleConfigurationCommand(input), options),
+      's3:GetLifecycleConfiguration',
+    ),
+    asked(client.send(new GetBucketReplicationCommand(input), options), 's3:GetReplicationConfiguration'),
   ]);
 
   const facts: StoreFact[] = [];

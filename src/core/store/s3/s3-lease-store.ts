@@ -1,6 +1,6 @@
 import { orAborted } from '../../base/abort.js';
 import { checked, having, NAME, TEXT } from '../../base/arguments.js';
-import { textOf } from '../fields.js';
+import { textOf } from '../../base/fields.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
@@ -17,7 +17,7 @@ import {
   type ObjectStoreOptions,
   StoreDriver,
 } from '../store-driver.js';
-import { givenUp, requestSignal, required, type StoreRequest, senseless } from '../store-request.js';
+import { givenUp, required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
 import { below } from '../url-path.js';
 import {
   classifyReply,
@@ -90,9 +90,9 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
-    const request = this.request('read', key);
+    const request = this.request('read', options, key);
     const command = new GetObjectCommand(this.#object(key));
-    const answer = await this.#call(request, options, command, async (abortSignal) => {
+    const answer = await this.#call(request, command, async (abortSignal) => {
       const output = await this.options.client.send(command, { abortSignal });
       return { ...output, text: (await output.Body?.transformToString('utf-8')) ?? '' };
     });
@@ -124,14 +124,14 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
     from: Partial<Record<'ContinuationToken' | 'StartAfter' | 'Delimiter', string | undefined>>,
     options: StoreCallOptions | undefined,
   ): Promise<ContinuedPage> {
-    const request = this.request('list');
+    const request = this.request('list', options);
     const command = new ListObjectsV2Command({
       Bucket: this.options.bucket,
       Prefix: this.keyPrefix,
       Delimiter: '/',
       ...from,
     });
-    const answer = await this.#call(request, options, command, (abortSignal) =>
+    const answer = await this.#call(request, command, (abortSignal) =>
       this.options.client.send(command, { abortSignal }),
     );
     // The SDK takes any page for an empty listing, also that of a portal which wants a login.
@@ -156,7 +156,6 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
   protected async write(
     request: StoreRequest,
     { key, body, metadata, etag }: ConditionalWrite,
-    options?: StoreCallOptions,
   ): Promise<WriteResult> {
     // As bytes: the SDK sends an empty string without a length, and complains about it.
     const content = Buffer.from(body);
@@ -169,7 +168,7 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
       Metadata: { ...metadata },
       ...(etag === undefined ? { IfNoneMatch: '*' } : { IfMatch: etag }),
     });
-    const answer = await this.#call(request, options, command, (abortSignal) =>
+    const answer = await this.#call(request, command, (abortSignal) =>
       this.options.client.send(command, { abortSignal }),
     );
     if (typeof answer === 'string') return { status: 'conflict' };
@@ -181,11 +180,9 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
     };
   }
 
-  protected discard(key: string, options?: StoreCallOptions): Promise<unknown> {
+  protected discard(request: StoreRequest, key: string): Promise<unknown> {
     const command = new DeleteObjectCommand(this.#object(key));
-    return this.#call(this.request('discard', key), options, command, (abortSignal) =>
-      this.options.client.send(command, { abortSignal }),
-    );
+    return this.#call(request, command, (abortSignal) => this.options.client.send(command, { abortSignal }));
   }
 
   noAnswer(within: string): string {
@@ -198,12 +195,9 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
     const { describeBucket } = await import('./describe-bucket.js');
     const { bucket, client } = this.options;
-    const call = requestSignal(this.options, options?.signal);
-    try {
-      return await describeBucket({ bucket, keyPrefix: this.keyPrefix, client, signal: call.signal });
-    } finally {
-      call.release();
-    }
+    return withinRequestTime(this.options, options?.signal, (signal) =>
+      describeBucket({ bucket, keyPrefix: this.keyPrefix, client, signal }),
+    );
   }
 
   async close(): Promise<void> {
@@ -211,48 +205,46 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
   }
 
   /** One request, limited in time, unless it has to be signed again. */
-  async #call<Output>(
+  #call<Output>(
     request: StoreRequest,
-    options: StoreCallOptions | undefined,
     command: Observable,
     send: (abortSignal: AbortSignal) => Promise<Output>,
   ): Promise<Answer<Output>> {
-    const signal = options?.signal;
-    const call = requestSignal(this.options, signal);
-    let reply = new ReplyObserver(call.signal);
-    // The SDK looks at the signal only once it has credentials, and not while it reads a body: this covers
-    // the rest.
-    const attempt = async (pausesMs = UNDECIDED_PAUSES_MS): Promise<Output> => {
-      command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
+    const { signal } = request;
+    return withinRequestTime(this.options, signal, async (limit) => {
+      let reply = new ReplyObserver(limit);
+      // The SDK looks at the signal only once it has credentials, and not while it reads a body: this covers
+      // the rest.
+      const attempt = async (pausesMs = UNDECIDED_PAUSES_MS): Promise<Output> => {
+        command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
+        try {
+          return await orAborted(send(limit), limit);
+        } catch (error) {
+          const [pauseMs, ...others] = pausesMs;
+          if (pauseMs === undefined || !isUndecided(error, reply)) throw error;
+          reply = new ReplyObserver(limit);
+          await this.options.clock.sleep(pauseMs, limit);
+          return attempt(others);
+        }
+      };
       try {
-        return await orAborted(send(call.signal), call.signal);
+        signal?.throwIfAborted();
+        const output = await attempt().catch(async (error: unknown) => {
+          const isAnother =
+            !limit.aborted &&
+            (teachesTime(error, reply) || (await this.#hasNewCredentials(error, reply, limit)));
+          if (!isAnother) throw error;
+          reply = new ReplyObserver(limit);
+          return attempt();
+        });
+        return { output, reply };
       } catch (error) {
-        const [pauseMs, ...others] = pausesMs;
-        if (pauseMs === undefined || !isUndecided(error, reply)) throw error;
-        reply = new ReplyObserver(call.signal);
-        await this.options.clock.sleep(pauseMs, call.signal);
-        return attempt(others);
+        if (signal?.aborted) throw givenUp(request, signal.reason, reply.sent);
+        // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
+        const isCutOff = limit.aborted && textOf(error, 'Code') === undefined;
+        return classifyReply(isCutOff ? limit.reason : error, request, reply);
       }
-    };
-    try {
-      signal?.throwIfAborted();
-      const output = await attempt().catch(async (error: unknown) => {
-        const isAnother =
-          !call.signal.aborted &&
-          (teachesTime(error, reply) || (await this.#hasNewCredentials(error, reply, call.signal)));
-        if (!isAnother) throw error;
-        reply = new ReplyObserver(call.signal);
-        return attempt();
-      });
-      return { output, reply };
-    } catch (error) {
-      if (signal?.aborted) throw givenUp(request, signal.reason, reply.sent);
-      // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
-      const isCutOff = call.signal.aborted && textOf(error, 'Code') === undefined;
-      return classifyReply(isCutOff ? call.signal.reason : error, request, reply);
-    } finally {
-      call.release();
-    }
+    });
   }
 
   /**

@@ -6,13 +6,13 @@ import {
   decodeCamundaRestore,
 } from '../../../core/lease/camunda/camunda-codec.js';
 import { CAMUNDA_MARKER } from '../../../core/lease/camunda/camunda-format.js';
+import type { ClusterConfig } from '../../../core/lease/model/cluster-config.js';
 import { type LeaseState, nodeIdOf } from '../../../core/lease/model/lease-state.js';
-import type { LeaseReading } from '../../../core/lease/operate/inspect.js';
+import type { LeaseReading, NodeStatus } from '../../../core/lease/operate/inspect.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import type { StoredObject } from '../../../core/store/lease-store.js';
-import type { ForeignNode, RestoreReport } from '../../wire/status-report.js';
-import type { ForeignReader } from '../format-reader.js';
-import { versionMemory } from './version-memory.js';
+import type { ListedObject, StoredObject } from '../../../core/store/lease-store.js';
+import type { ForeignNode, ForeignReport, RestoreReport } from '../../wire/status-report.js';
+import type { LeaseChange } from '../lease-changes.js';
 
 /** The facts of a lease object of Camunda 8 in addition to its lease. */
 interface CamundaFacts extends Omit<CamundaLease, 'lease'> {
@@ -32,20 +32,22 @@ const RESTORES = 'restore/';
 /** Maximum number of restores that are read. */
 const MAX_RESTORES = 20;
 
-/** Reads a cluster of Camunda 8. */
-export function camundaReader(): ForeignReader {
+export type CamundaReader = ReturnType<typeof camundaReader>;
+
+/**
+ * Reads a cluster of Camunda 8. It remembers the facts of its own readings that the lease does not contain, and
+ * the previous scans.
+ */
+export function camundaReader() {
   const factsOf = new WeakMap<LeaseReading, CamundaFacts>();
   /** The duration of most holders; 0 while it is unknown. */
   let durationMs = 0;
   return {
-    tombstoneMaxBytes: 0,
-    hasGaps: true,
-
-    // All empty objects have one etag, whatever their metadata say.
-    mayRepeatEtag: (row) => row?.size === 0,
-
-    // There is no grace, and there are no unique ids. A LIST does not show which of the leases have expired.
-    configOf(objects) {
+    /**
+     * The settings with which the leases are shown like those of nodelease, by the complete listing. There is no
+     * grace, and there are no unique ids. A LIST does not show which of the leases have expired.
+     */
+    configOf(objects: readonly ListedObject[]): ClusterConfig {
       const size = 1 + objects.reduce((highest, { key }) => Math.max(highest, nodeIdOf(key) ?? -1), -1);
       const bootstrapped = objects.some(({ key }) => key === CAMUNDA_MARKER);
       return {
@@ -61,12 +63,14 @@ export function camundaReader(): ForeignReader {
       };
     },
 
-    report: async (session, signal) => ({
+    /** What the report on the cluster has in addition. @throws {StoreError} */
+    report: async (session: StoreSession, signal?: AbortSignal): Promise<ForeignReport> => ({
       format: 'camunda',
       restores: await readRestores(session, signal),
     }),
 
-    readingOf(object) {
+    /** Decodes a lease object. Never throws. */
+    readingOf(object: StoredObject | undefined): LeaseReading {
       if (object === undefined) return { kind: 'absent' };
       try {
         const [lease, facts] = decode(object);
@@ -78,9 +82,11 @@ export function camundaReader(): ForeignReader {
       }
     },
 
-    // No holder writes the duration: it is the median of their claims, in whole seconds. The previous value is
-    // kept while it is right within a second.
-    refined(config, known) {
+    /**
+     * The settings, with what the lease objects say of them. No holder writes the duration: it is the median of
+     * their claims, in whole seconds. The previous value is kept while it is right within a second.
+     */
+    refined(config: ClusterConfig, known: Iterable<{ readonly reading: LeaseReading }>): ClusterConfig {
       const claims = [...known].map(({ reading }) => factsOf.get(reading)?.claimMs ?? 0);
       const sorted = claims.filter((ms) => ms > 0).sort((a, b) => a - b);
       const median = sorted[(sorted.length - 1) >> 1];
@@ -89,11 +95,13 @@ export function camundaReader(): ForeignReader {
       return { ...config, durationMs };
     },
 
-    nodeOf(id, reading) {
+    /** What the report on a node id has in addition; undefined if the object cannot be read. */
+    nodeOf(id: number, reading: LeaseReading): ForeignNode | undefined {
       const facts = factsOf.get(reading);
       return facts && { camunda: camundaNode(id, facts, durationMs) };
     },
 
+    /** What went wrong since the last call, other than changes of leases. */
     changes: versionMemory(),
   };
 }
@@ -154,4 +162,31 @@ async function readRestores(
     }
   };
   return concurrently(keys.slice(0, MAX_RESTORES), MAX_RESTORES, read, signal);
+}
+
+/**
+ * Remembers the last version of each node id, and finds the versions that came back since the last call, or
+ * were used by two tasks: these have then written under one fencing token.
+ */
+function versionMemory() {
+  const lastOf = new Map<
+    number,
+    { readonly version: number; readonly holder: string | null; readonly isHeld: boolean }
+  >();
+  return (nodes: readonly NodeStatus[]) =>
+    nodes.flatMap(({ id, state, version, taskId = null }): LeaseChange[] => {
+      if (state === 'absent' || state === 'unreadable') return [];
+      const last = lastOf.get(id);
+      const previousTaskId = last?.holder ?? null;
+      lastOf.set(id, { version, holder: taskId ?? previousTaskId, isHeld: taskId !== null });
+      if (last === undefined || version > last.version) return [];
+      const isSame = version === last.version;
+      // A renewal keeps the version, and so does a release.
+      if (isSame && (taskId === null || (last.isHeld && taskId === previousTaskId))) return [];
+      const what = isSame
+        ? `version ${version} of node id ${id} is used again by ${taskId}, after its use by ${previousTaskId ?? 'another task'}`
+        : `the version of node id ${id} has gone back from ${last.version} to ${version}`;
+      const text = `${what}: what was written under it can no longer be distinguished`;
+      return [{ kind: 'version-repeated', nodeId: id, version, taskId, previousTaskId, text }];
+    });
 }

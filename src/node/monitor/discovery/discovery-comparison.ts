@@ -1,9 +1,8 @@
 import { orAborted } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
-import { concurrently } from '../../../core/base/concurrently.js';
 import { explain, NodeLeaseError } from '../../../core/base/errors.js';
 import type { ClusterStatus, NodeStatus } from '../../../core/lease/operate/inspect.js';
-import { CALLS_AT_ONCE } from '../../../zookeeper/client/call-limits.js';
+import { concurrentCalls } from '../../../zookeeper/client/call-limits.js';
 import type { ZnodeReader, ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
 import { decodeAssignment } from '../../../zookeeper/discovery/assignment.js';
@@ -25,45 +24,36 @@ const PROBLEMS = {
   unreadable: 'unreadable',
 };
 
-/** Compares the held node ids with their znodes, and never delays the report on the leases. */
-export class DiscoveryComparison {
-  #timeoutMs = TIMEOUT_MS.usual;
+/** Compares the held node ids with their znodes. Resolves within about two seconds, also without an answer. */
+export type CompareDiscovery = (status: ClusterStatus | undefined) => Promise<DiscoveryStatusReport>;
 
-  constructor(
-    private readonly zookeeper: ZooKeeper,
-    private readonly clock: Clock,
-  ) {}
-
-  /** Resolves within about two seconds, also without an answer from ZooKeeper. */
-  async compare(status: ClusterStatus | undefined): Promise<DiscoveryStatusReport> {
-    const held = heldOf(status?.nodes ?? []);
+/** How to compare, again and again, without a delay of the report on the leases. */
+export function discoveryComparison(zookeeper: ZooKeeper, clock: Clock): CompareDiscovery {
+  let timeoutMs = TIMEOUT_MS.usual;
+  const find = async (node: NodeStatus, leftMs: number): Promise<NodeDiscovery> => {
     try {
-      const begun = this.clock.monotonic();
-      await this.zookeeper.whenConnected({ timeoutMs: this.#timeoutMs });
-      const leftMs = () => Math.max(1, this.#timeoutMs - (this.clock.monotonic() - begun));
-      const found = await concurrently(held, CALLS_AT_ONCE, (node) => this.#find(node, leftMs()));
-      this.#timeoutMs = TIMEOUT_MS.usual;
-      return discoveryStatus(found);
-    } catch (error) {
-      if (!(error instanceof NodeLeaseError)) throw error;
-      this.#timeoutMs = TIMEOUT_MS.afterFailure;
-      return unknownDiscovery(held, error);
-    }
-  }
-
-  async close(): Promise<void> {
-    await this.zookeeper.close();
-  }
-
-  async #find(node: NodeStatus, timeoutMs: number): Promise<NodeDiscovery> {
-    try {
-      const znode = await this.zookeeper.read(entryPath({ kind: 'node' }, node.id), { timeoutMs });
+      const znode = await zookeeper.read(entryPath({ kind: 'node' }, node.id), { timeoutMs: leftMs });
       return compared(node, znode && { assignment: decodeAssignment(znode.data) });
     } catch (error) {
       if (isFault(error, 'no-auth')) return { id: node.id, state: 'unreadable', version: null };
       throw error;
     }
-  }
+  };
+  return async (status) => {
+    const held = heldOf(status?.nodes ?? []);
+    try {
+      const begun = clock.monotonic();
+      await zookeeper.whenConnected({ timeoutMs });
+      const leftMs = () => Math.max(1, timeoutMs - (clock.monotonic() - begun));
+      const found = await concurrentCalls(held, (node) => find(node, leftMs()));
+      timeoutMs = TIMEOUT_MS.usual;
+      return discoveryStatus(found);
+    } catch (error) {
+      if (!(error instanceof NodeLeaseError)) throw error;
+      timeoutMs = TIMEOUT_MS.afterFailure;
+      return unknownDiscovery(held, error);
+    }
+  };
 }
 
 /**

@@ -1,4 +1,4 @@
-import { objectIn } from '../../../core/base/json-object.js';
+import { objectIn } from '../../../core/base/fields.js';
 import type { Assignment } from '../../../zookeeper/discovery/assignment.js';
 import type { DiscoveryReport, EntryReport } from '../../wire/tree-report.js';
 import { type DiscoveryEntry, type DiscoverySnapshot, nodeIdOfRef } from './discovery-snapshot.js';

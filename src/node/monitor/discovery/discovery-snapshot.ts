@@ -1,7 +1,6 @@
-import { concurrently } from '../../../core/base/concurrently.js';
 import { ConfigError } from '../../../core/base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../../../core/id/cluster-node-id.js';
-import { CALLS_AT_ONCE } from '../../../zookeeper/client/call-limits.js';
+import { concurrentCalls } from '../../../zookeeper/client/call-limits.js';
 import { pathProblem } from '../../../zookeeper/client/znode-path.js';
 import type { Znode, ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { isFault } from '../../../zookeeper/client/zookeeper-error.js';
@@ -186,7 +185,7 @@ export async function readDiscovery(
     return [];
   };
 
-  for (let level = [at]; level.length > 0; ) level = (await concurrently(level, CALLS_AT_ONCE, visit)).flat();
+  for (let level = [at]; level.length > 0; ) level = (await concurrentCalls(level, visit)).flat();
   if (missing.has(at)) return undefined;
   return {
     entries: entries.sort((a, b) => comparePaths(a.path, b.path)),

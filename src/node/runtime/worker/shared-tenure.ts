@@ -1,5 +1,6 @@
 import { orAborted } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
+import { shareAnswer } from '../../../core/base/share-answer.js';
 import { type TenureTime, TenureWidth, type WidthListener } from '../../../core/lease/hold/tenure-time.js';
 import { DRIFT } from '../../../core/lease/session/store-time.js';
 import type { ToWorker } from './messages.js';
@@ -108,18 +109,21 @@ export interface WorkerTenureTimeOptions {
 export class WorkerTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly #ending = new AbortController();
+  readonly signal: AbortSignal = this.#ending.signal;
   readonly #width: TenureWidth;
-  /** The preparation that the keeper's thread is to answer, or has answered. */
-  #preparing: Promise<void> | undefined;
+  /** The keeper's thread is to answer, or has answered. */
+  readonly #prepared = shareAnswer(
+    () =>
+      new Promise<void>((resolve, reject) => {
+        this.#answer = (error) => (error === undefined ? resolve() : reject(error));
+        this.options.send({ type: 'prepare' });
+      }),
+  );
   #answer: (error?: unknown) => void = () => undefined;
 
   constructor(private readonly options: WorkerTenureTimeOptions) {
     this.clock = options.clock;
     this.#width = new TenureWidth(options.idWidth, (idWidth) => options.send({ type: 'adopted', idWidth }));
-  }
-
-  get signal(): AbortSignal {
-    return this.#ending.signal;
   }
 
   get idWidth(): number {
@@ -133,8 +137,7 @@ export class WorkerTenureTime implements TenureTime {
   async prepare(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     this.check();
-    this.#preparing ??= this.#askToPrepare();
-    await orAborted(this.#preparing, signal);
+    await orAborted(this.#prepared(), signal);
     this.check();
   }
 
@@ -172,17 +175,5 @@ export class WorkerTenureTime implements TenureTime {
   end(reason: unknown): void {
     this.#ending.abort(reason);
     this.#answer(reason);
-  }
-
-  #askToPrepare(): Promise<void> {
-    const asked = new Promise<void>((resolve, reject) => {
-      this.#answer = (error) => (error === undefined ? resolve() : reject(error));
-    });
-    // All callers may have given up by the time of a failure.
-    asked.catch(() => {
-      this.#preparing = undefined;
-    });
-    this.options.send({ type: 'prepare' });
-    return asked;
   }
 }

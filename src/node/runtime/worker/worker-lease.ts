@@ -63,7 +63,9 @@ class WorkerLease implements Lease {
   readonly previous: Lease['previous'];
   readonly home: LeaseHome;
   readonly #lost = new AbortController();
+  readonly signal: AbortSignal = this.#lost.signal;
   readonly #retiring = new AbortController();
+  readonly retiring: AbortSignal = this.#retiring.signal;
   readonly tenureTime: WorkerTenureTime;
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
@@ -86,14 +88,6 @@ class WorkerLease implements Lease {
       send: (message) => this.#send(message),
     });
     this.home = new LeaseHome(clock, parts.random, parts.session, (mark) => this.#show(mark));
-  }
-
-  get signal(): AbortSignal {
-    return this.#lost.signal;
-  }
-
-  get retiring(): AbortSignal {
-    return this.#retiring.signal;
   }
 
   get deadline(): number {

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { aborted } from '../../../core/base/abort.js';
 import { formatServer, type ServerAddress } from '../connect-string.js';
 import type { ConnectedState } from '../session-state.js';
-import type { TimeSources } from '../zookeeper-context.js';
+import type { TimeSources } from '../zookeeper.js';
 import { RequestFailure } from '../zookeeper-error.js';
 import {
   CONNECTING,
@@ -97,8 +97,6 @@ export class LibraryConnection {
   /** Whether the last connection was closed before any request was answered: the next one is tested first. */
   #isUnproven = false;
   #onConnected: (() => void) | undefined;
-  /** The time at the last reading of the clock. */
-  readonly #reading = { at: Number.NEGATIVE_INFINITY };
 
   /** @param client not connected yet */
   constructor(
@@ -111,7 +109,7 @@ export class LibraryConnection {
     this.#search = new ServerSearch({ ...options, names });
     // The library knows of no watches: a watch reads again after each reconnect, so there is nothing to hand
     // to the next server.
-    this.#guard = new MessageGuard(manager, this.#reading, {
+    this.#guard = new MessageGuard(manager, {
       changed: (path, isGone) => listener.changed(path, isGone),
       nonsense: (problem) => this.#drop(problem),
     });
@@ -120,7 +118,6 @@ export class LibraryConnection {
       guard: this.#guard,
       activity: this.activity,
       clock,
-      reading: this.#reading,
       unusable: (problem) => this.#drop(problem),
     });
     // This file probes a silent server itself, by a request whose answer shows when it was sent.
@@ -131,8 +128,8 @@ export class LibraryConnection {
     };
     const asked = manager.onSocketConnected.bind(manager);
     manager.onSocketConnected = () => {
-      this.#reading.at = clock.monotonic();
-      if (this.#attempt) this.#attempt.askedAt = this.#reading.at;
+      this.#guard.now = clock.monotonic();
+      if (this.#attempt) this.#attempt.askedAt = this.#guard.now;
       asked();
     };
     const closed = manager.onSocketClosed.bind(manager);
@@ -278,7 +275,7 @@ export class LibraryConnection {
     const lastHeard = () => this.#guard.lastHeard;
     const ask = () => {
       // All answers from now on come after this request.
-      this.#reading.at = clock.monotonic();
+      this.#guard.now = clock.monotonic();
       void this.#probe();
     };
     void fallsSilent({ clock, intervalMs, lastHeard, ask, signal: attempt.over.signal }).then((isSilent) => {
@@ -295,19 +292,17 @@ export class LibraryConnection {
     };
     this.#answersBefore = this.#requests.answers;
     if (this.#onConnected) this.#onConnected();
-    else if (this.#isUnproven) void this.#tested(attempt).then((isProven) => isProven && report());
+    else if (this.#isUnproven)
+      // Answered, be it by a refusal.
+      void this.#probe().then(() => {
+        if (!attempt.over.signal.aborted && this.#requests.answers > this.#answersBefore) report();
+      });
     else report();
   }
 
   /** Sends a cheap request, which is answered by whichever server there is. Never rejects. */
   #probe(): Promise<void> {
     return this.request(new Request(Op.exists, ['/', false]), () => undefined).catch(() => undefined);
-  }
-
-  /** Whether a request over the connection is answered, be it by a refusal. */
-  async #tested(attempt: ConnectionAttempt): Promise<boolean> {
-    await this.#probe();
-    return !attempt.over.signal.aborted && this.#requests.answers > this.#answersBefore;
   }
 
   /** The connection is no longer usable. Once its socket has closed, the library tries the next server. */

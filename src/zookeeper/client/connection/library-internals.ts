@@ -123,15 +123,15 @@ export class MessageGuard {
   code: number | undefined;
   /** The last whole message came at this time of the monotonic clock, or later. */
   lastHeard = 0;
+  /** The time at the last reading of the clock, for those that read it. */
+  now = Number.NEGATIVE_INFINITY;
   /** The message that is being handed over. */
   message: Buffer | undefined;
   #rest: Buffer = Buffer.alloc(0);
   readonly #library: (message: Buffer) => void;
 
-  /** @param reading the time at the last reading of the clock */
   constructor(
     private readonly manager: ConnectionManager,
-    private readonly reading: { readonly at: number },
     private readonly listener: MessageListener,
   ) {
     this.#library = manager.onSocketData.bind(manager);
@@ -154,7 +154,7 @@ export class MessageGuard {
         return;
       }
       if (buffer.length < end) break;
-      this.lastHeard = this.reading.at;
+      this.lastHeard = this.now;
       try {
         this.#handOver(buffer.subarray(0, end));
       } catch (error) {

@@ -11,7 +11,7 @@ import {
 import { RequestFailure } from '../zookeeper-error.js';
 import { LibraryConnection, type LibraryConnectionOptions } from './library-connection.js';
 import type { LibraryClient } from './library-internals.js';
-import { type AccessList, accessList, Op, Permission, Request } from './messages.js';
+import { type Access, type AccessList, accessList, Op, Permission, Request } from './messages.js';
 
 export interface LibrarySessionOptions extends LibraryConnectionOptions {
   readonly auth: DigestAuth | undefined;
@@ -39,12 +39,12 @@ export class LibrarySession extends LibraryConnection {
     }) as Client & LibraryClient;
     if (auth) client.addAuthInfo(auth.scheme, authData(auth));
     super(client, options);
-    const anyone = (permissions: number) => ({ permissions, scheme: 'world', id: 'anyone' });
+    const anyone = (permissions: number): Access => [permissions, 'world', 'anyone'];
     this.#own = accessList([anyone(Permission.all)]);
     this.#shared = this.#own;
     if (auth) {
       // "auth" is the user that the connection has authenticated as.
-      const owner = { permissions: Permission.all, scheme: 'auth', id: '' };
+      const owner: Access = [Permission.all, 'auth', ''];
       this.#own = accessList([owner, anyone(Permission.read)]);
       // Who may change the rights could shut out all others.
       this.#shared = accessList([owner, anyone(Permission.all & ~Permission.admin)]);
@@ -53,15 +53,20 @@ export class LibrarySession extends LibraryConnection {
 
   async create(path: string, data: Buffer, mode: CreateMode): Promise<string> {
     checkSize(data.length);
-    return this.request(Request.create(path, data, this.#accessTo(mode), mode), (answer) => answer.text());
+    return this.request(Request.create(Op.create, path, data, this.#accessTo(mode), mode), (answer) =>
+      answer.text(),
+    );
   }
 
   async createWithZxid(path: string, data: Buffer, mode: CreateMode): Promise<CreatedZnode> {
     checkSize(data.length);
-    return this.request(Request.createWithStat(path, data, this.#accessTo(mode), mode), (answer) => {
-      const made = answer.text();
-      return { path: made, createdZxid: answer.stat().createdZxid };
-    });
+    return this.request(
+      Request.create(Op.createWithStat, path, data, this.#accessTo(mode), mode),
+      (answer) => {
+        const made = answer.text();
+        return { path: made, createdZxid: answer.stat().createdZxid };
+      },
+    );
   }
 
   async remove(path: string, version: number): Promise<void> {

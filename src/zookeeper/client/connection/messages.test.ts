@@ -18,11 +18,11 @@ function sent(request: Request): Buffer {
 }
 
 const access = [
-  { permissions: Permission.all, scheme: 'auth', id: '' },
-  { permissions: Permission.read, scheme: 'world', id: 'anyone' },
-];
+  [Permission.all, 'auth', ''],
+  [Permission.read, 'world', 'anyone'],
+] as const;
 const acl = access.map(
-  ({ permissions, scheme, id }) => new jute.data.ACL(permissions, new jute.data.Id(scheme, id)),
+  ([permissions, scheme, id]) => new jute.data.ACL(permissions, new jute.data.Id(scheme, id)),
 );
 const data = Buffer.from('größe');
 
@@ -30,14 +30,14 @@ describe('a request', () => {
   it.each([
     [
       'create',
-      Request.create('/ä', data, accessList(access), 'ephemeral-sequential'),
+      Request.create(Op.create, '/ä', data, accessList(access), 'ephemeral-sequential'),
       1,
       'CreateRequest',
       { path: '/ä', data, acl, flags: 3 },
     ],
     [
       'createWithStat',
-      Request.createWithStat('/a', data, accessList(access), 'shared'),
+      Request.create(Op.createWithStat, '/a', data, accessList(access), 'shared'),
       15,
       'CreateRequest',
       { path: '/a', data, acl, flags: 0 },

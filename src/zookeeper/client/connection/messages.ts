@@ -27,11 +27,7 @@ const MODES: Readonly<Record<CreateMode, number>> = {
 };
 
 /** An entry of an access control list. */
-export interface Access {
-  readonly permissions: number;
-  readonly scheme: string;
-  readonly id: string;
-}
+export type Access = readonly [permissions: number, scheme: string, id: string];
 
 /** Rights, by `ZooDefs.Perms`. */
 export const Permission = { read: 1, admin: 16, all: 31 };
@@ -71,12 +67,15 @@ export class Request {
     return this.#bytes;
   }
 
-  static create(path: string, data: Buffer, access: AccessList, mode: CreateMode): Request {
-    return new Request(Op.create, [path, data, access, MODES[mode]]);
-  }
-
-  static createWithStat(path: string, data: Buffer, access: AccessList, mode: CreateMode): Request {
-    return new Request(Op.createWithStat, [path, data, access, MODES[mode]]);
+  /** @param operation `create` or `createWithStat` */
+  static create(
+    operation: number,
+    path: string,
+    data: Buffer,
+    access: AccessList,
+    mode: CreateMode,
+  ): Request {
+    return new Request(operation, [path, data, access, MODES[mode]]);
   }
 
   /** @param accessTo the access to a znode by its create mode */
@@ -103,7 +102,7 @@ const header = (operation: number): Field[] => [operation, false, -1];
 export type AccessList = readonly Field[];
 
 export function accessList(access: readonly Access[]): AccessList {
-  return [access.length, ...access.flatMap(({ permissions, scheme, id }) => [permissions, scheme, id])];
+  return [access.length, ...access.flat()];
 }
 
 function sizeOf(field: Field): number {

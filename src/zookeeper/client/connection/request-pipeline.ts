@@ -23,8 +23,6 @@ interface RequestPipelineOptions {
   readonly guard: MessageGuard;
   readonly activity: SessionActivity;
   readonly clock: Clock;
-  /** The time at the last reading of the clock. */
-  readonly reading: { at: number };
   /** This connection is no longer usable: the session has moved, or is not let in. */
   readonly unusable: (problem: string) => void;
 }
@@ -97,10 +95,10 @@ export class RequestPipeline {
   /** The current turn of the event loop. @param now the time, if the clock was just read */
   turn(now?: number): Turn {
     if (this.#turn) return this.#turn;
-    const { manager, reading, clock } = this.options;
+    const { manager, guard, clock } = this.options;
     const { socket } = manager;
-    reading.at = now ?? clock.monotonic();
-    this.#turn = { socket, sentAt: reading.at, last: [] };
+    guard.now = now ?? clock.monotonic();
+    this.#turn = { socket, sentAt: guard.now, last: [] };
     socket?.cork();
     process.nextTick(() => this.flush());
     return this.#turn;

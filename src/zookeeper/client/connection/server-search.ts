@@ -1,6 +1,6 @@
 import { backoffMs, CALLER_WAITS } from '../../../core/base/backoff.js';
 import type { ServerAddress } from '../connect-string.js';
-import type { TimeSources } from '../zookeeper-context.js';
+import type { TimeSources } from '../zookeeper.js';
 import type { NameResolver } from './name-resolver.js';
 
 interface ServerSearchOptions extends TimeSources {

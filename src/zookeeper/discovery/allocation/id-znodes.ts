@@ -63,7 +63,7 @@ export function versionOf(path: string, createdZxid: bigint): number {
   const version = Number(createdZxid);
   if (Number.isSafeInteger(version)) return version;
   const message = `${path}: the transaction id ${createdZxid} is too large for a version (at most ${Number.MAX_SAFE_INTEGER})`;
-  throw new ZooKeeperError(message, { fault: 'refused', outcome: 'not-applied', path });
+  throw new ZooKeeperError(message, 'refused', 'not-applied', path);
 }
 
 /** The content of a record. Times are milliseconds since the Unix epoch, by the leader's clock. */

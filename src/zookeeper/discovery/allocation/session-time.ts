@@ -207,7 +207,7 @@ export class SessionTime implements TenureTime {
     // Own writes do not count, however many: an attempt after a pause may find the record corrected.
     const problem = 'no times can be written to it that ids could be made with';
     this.#report(problem);
-    throw new ZooKeeperError(`${path}: ${problem}`, { fault: 'bad-version', outcome: 'not-applied', path });
+    throw new ZooKeeperError(`${path}: ${problem}`, 'bad-version', 'not-applied', path);
   }
 
   /** Evaluates a read of the record, once a read that was sent after it has shown that the claim exists. */

@@ -1,8 +1,7 @@
 import { whole } from '../../../core/base/arguments.js';
-import { concurrently } from '../../../core/base/concurrently.js';
 import { CLUSTER_NODE_ID_OFFSET, widthOfGroup } from '../../../core/id/cluster-node-id.js';
 import type { BoundSession } from '../../client/bound-session.js';
-import { CALLS_AT_ONCE } from '../../client/call-limits.js';
+import { concurrentCalls } from '../../client/call-limits.js';
 import type { CallOptions, Znode, ZooKeeper } from '../../client/zookeeper.js';
 import { isFault } from '../../client/zookeeper-error.js';
 import { fieldsOf } from '../assignment.js';
@@ -141,7 +140,7 @@ export class WidthBarrier {
       const names = (await this.session.children(pathOf(below), call)) ?? [];
       const ids = names.filter((name) => parseHexPair(name) !== undefined).sort();
       const paths = ids.map((name) => `${pathOf(below)}/${name}`);
-      const znodes = await concurrently(paths, CALLS_AT_ONCE, async (path) => ({
+      const znodes = await concurrentCalls(paths, async (path) => ({
         path,
         znode: await this.session.read(path, call),
       }));

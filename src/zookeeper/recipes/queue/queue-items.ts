@@ -1,7 +1,7 @@
 // The bytes of Curator's ItemSerializer: a version, then an opcode, a length and the bytes of each item, and
 // the opcode of the end.
 
-import { RecipeError } from '../recipe-error.js';
+import { RecipeError } from '../recipe.js';
 
 /** Receives the bytes of a znode that are no items. */
 export type OnDamaged = (error: RecipeError, data: Buffer) => void;

@@ -3,8 +3,7 @@ import { checkArguments, checked, DATA, listOf, oneOf } from '../../../core/base
 import { ConfigError } from '../../../core/base/errors.js';
 import { LARGEST_DATA, type ZooKeeper } from '../../client/zookeeper.js';
 import { isFault, isUnknown } from '../../client/zookeeper-error.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from '../recipe.js';
-import { outcomeUnknown } from '../recipe-error.js';
+import { outcomeUnknown, type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from '../recipe.js';
 import { inTime, untilChange, type Wait, withCallTimeout, writeOnce } from '../waiting.js';
 import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
 import { claimItem, type TakenItem } from './taken-item.js';

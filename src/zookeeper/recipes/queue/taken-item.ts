@@ -4,7 +4,7 @@ import { whileConnectionIsAway } from '../../client/retry.js';
 import type { CallOptions, MultiOperation } from '../../client/zookeeper.js';
 import { isFault } from '../../client/zookeeper-error.js';
 import type { Recipe } from '../recipe.js';
-import { outcomeUnknown, RecipeError } from '../recipe-error.js';
+import { outcomeUnknown, RecipeError } from '../recipe.js';
 import { inTime, type Wait, withCallTimeout, writeOnce } from '../waiting.js';
 import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
 
@@ -61,9 +61,9 @@ export async function claimItem(
       return [];
     }
     const items = decodeItems(znode.data);
-    if (items && items.length > 0)
-      return share(items, (back) => removeItem(recipe, session, path, lock, unlock, back));
-    await orAborted(removeItem(recipe, session, path, lock, unlock, []), signal);
+    const remove = (back: readonly Buffer[]) => removeItem(recipe, session, path, lock, unlock, back);
+    if (items && items.length > 0) return share(items, remove);
+    await orAborted(remove([]), signal);
     return items ? [] : reportDamaged(path, znode.data, onDamaged);
   } catch (failure) {
     if (error === undefined || mayBeDone) unlock();

@@ -1,7 +1,7 @@
 import { BYTES, checkArguments, checked, TEXT } from '../../../core/base/arguments.js';
 import { ConfigError, explain } from '../../../core/base/errors.js';
 import { parseExactJson } from '../../../core/base/exact-json.js';
-import { isObject } from '../../../core/base/json-object.js';
+import { isObject } from '../../../core/base/fields.js';
 import { isPort } from '../../../core/base/ports.js';
 import { Kind, shortened } from '../shortened.js';
 import { isDubboFolder } from './dubbo-instance.js';
@@ -123,8 +123,8 @@ export function decodeInstance<P>(znode: InstanceZnode, payload: PayloadCodec<P>
       sslPort: readPort(fields.sslPort, 'sslPort'),
       payload: readPayload(fields.payload, payload),
       registrationTimeUTC: readWhole(fields.registrationTimeUTC, 'registrationTimeUTC', MAX_LONG) ?? 0,
-      serviceType: readServiceType(fields.serviceType, 'serviceType'),
-      uriSpec: readUriSpec(fields.uriSpec, 'uriSpec'),
+      serviceType: readServiceType(fields.serviceType),
+      uriSpec: readUriSpec(fields.uriSpec),
       enabled: fields.enabled === undefined || readFlag(fields.enabled, 'enabled'),
     };
     return { status: 'readable', instance };
@@ -224,34 +224,34 @@ function readFlag(value: unknown, field: string): boolean {
 }
 
 /** By its exact name, or by its number, which Jackson takes too. */
-function readServiceType(value: unknown, field: string): ServiceType {
+function readServiceType(value: unknown): ServiceType {
   if (value == null) return 'DYNAMIC';
   const name = typeof value === 'string' ? value.trim() : value;
   const type = SERVICE_TYPES.find((each, index) => name === each || name === index || name === String(index));
-  if (type === undefined) throw unusable(field, value);
+  if (type === undefined) throw unusable('serviceType', value);
   return type;
 }
 
 /** Curator's constructor takes a text too. */
-function readUriSpec(value: unknown, field: string): UriSpec | undefined {
+function readUriSpec(value: unknown): UriSpec | undefined {
   if (value == null) return undefined;
   if (typeof value === 'string')
     return orThrow(
-      () => unusable(field, value),
+      () => unusable('uriSpec', value),
       () => parseUriSpec(value),
     );
-  if (!isObject(value)) throw unusable(field, value);
+  if (!isObject(value)) throw unusable('uriSpec', value);
   const parts = value.parts ?? [];
-  if (!Array.isArray(parts)) throw unusable(`${field}.parts`, parts);
-  return { parts: parts.map((part: unknown) => readPart(part, `${field}.parts`)) };
+  if (!Array.isArray(parts)) throw unusable('uriSpec.parts', parts);
+  return { parts: parts.map(readPart) };
 }
 
-function readPart(part: unknown, field: string): UriPart {
-  if (!isObject(part)) throw unusable(field, part);
+function readPart(part: unknown): UriPart {
+  if (!isObject(part)) throw unusable('uriSpec.parts', part);
   const { value, variable } = part;
   return {
-    value: readText(value, field) ?? '',
-    variable: variable !== undefined && readFlag(variable, field),
+    value: readText(value, 'uriSpec.parts') ?? '',
+    variable: variable !== undefined && readFlag(variable, 'uriSpec.parts'),
   };
 }
 

@@ -217,13 +217,18 @@ export function uriSpecForSpring(instance: ServiceInstance): UriSpec {
 }
 
 /**
- * Whether an instance may be picked by the status in its metadata, as Spring's load balancer sees it:
- * `instance_status` is UP, or there is none.
+ * Whether an instance may be picked. `out of service`: not by the status in its metadata, as Spring's load
+ * balancer sees it: there is an `instance_status` other than UP.
  */
-export function isInService({ payload }: ServiceInstance): boolean {
+export function instanceState({
+  enabled,
+  payload,
+}: ServiceInstance): 'enabled' | 'disabled' | 'out of service' {
+  if (!enabled) return 'disabled';
   const { metadata } = Object(payload) as { readonly metadata?: unknown };
   const { instance_status: status } = Object(metadata) as { readonly instance_status?: unknown };
-  return typeof status !== 'string' || status.trim() === '' || status.toUpperCase() === 'UP';
+  const isUp = typeof status !== 'string' || status.trim() === '' || status.toUpperCase() === 'UP';
+  return isUp ? 'enabled' : 'out of service';
 }
 
 /**

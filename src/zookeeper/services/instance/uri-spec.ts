@@ -37,7 +37,7 @@ export function parseUriSpec(text: string, label = 'uriSpec'): UriSpec {
  * @param variables further variables, by their names; they win over the instance's own
  */
 export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: UriVariables = {}): string {
-  checkArguments({ spec, instance, variables });
+  checkArguments({ variables });
   checked(spec, { parts: listOf(OBJECT) }, 'spec');
   checked(instance, { serviceType: TEXT }, 'instance', []);
   const given = Object.entries(variables).filter(([, value]) => value !== undefined);

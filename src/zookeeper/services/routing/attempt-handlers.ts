@@ -63,16 +63,16 @@ export class ExchangeController {
   /** That of the attempt under way. */
   current: DispatchController | undefined;
   /** The controller that the caller gets. */
-  readonly controller = new Proxy({} as DispatchController, { get: (_, name) => this.#get(name) });
-
-  #get(name: string | symbol): unknown {
-    const { exchange, current } = this;
-    if (name === 'abort') return (reason: Error) => exchange?.abort(reason);
-    if (name === 'aborted' && exchange?.aborted) return true;
-    if (name === 'reason' && exchange?.reason) return exchange.reason;
-    const value: unknown = current && Reflect.get(current, name);
-    return typeof value === 'function' ? value.bind(current) : value;
-  }
+  readonly controller = new Proxy({} as DispatchController, {
+    get: (_, name) => {
+      const { exchange, current } = this;
+      if (name === 'abort') return (reason: Error) => exchange?.abort(reason);
+      if (name === 'aborted' && exchange?.aborted) return true;
+      if (name === 'reason' && exchange?.reason) return exchange.reason;
+      const value: unknown = current && Reflect.get(current, name);
+      return typeof value === 'function' ? value.bind(current) : value;
+    },
+  });
 }
 
 /** Reports one attempt to a caller in the terms of undici 7. */

@@ -1,4 +1,4 @@
-import { checkArguments, checked, kind, listOf, TEXT, whole } from '../../../core/base/arguments.js';
+import { checked, kind, listOf, maybe, TEXT, whole } from '../../../core/base/arguments.js';
 import { ConfigError } from '../../../core/base/errors.js';
 
 /**
@@ -32,22 +32,30 @@ export interface RoutingOptions {
   readonly headersTimeoutMs?: number | undefined;
 }
 
-const HOSTS = kind("an array of host names, or 'any'", listOf(TEXT).is);
+const KINDS = {
+  hosts: maybe(
+    kind("an array of host names, or 'any'", (value) => value === 'any' || listOf(TEXT).is(value)),
+  ),
+  maxAttempts: maybe(kind('an integer, 1 … 16', whole(1, 16).is)),
+  retryStatuses: maybe(kind('status codes, 500 … 599', listOf(whole(500, 599)).is)),
+  headersTimeoutMs: maybe(
+    kind('milliseconds, 1 or more', (value) => Number.isFinite(value) && (value as number) >= 1),
+  ),
+};
 
 /** The options, checked, with their defaults. */
 export type RoutingSettings = ReturnType<typeof checkRoutingOptions>;
 
 /** @throws ConfigError for an option that is out of its range */
 export function checkRoutingOptions(name: string, options: RoutingOptions) {
-  const { maxAttempts = 3, retryStatuses = [502, 503, 504], headersTimeoutMs } = checked(options);
-  if (!whole(1, 16).is(maxAttempts)) throw new ConfigError('maxAttempts', maxAttempts, 'an integer, 1 … 16');
-  checkArguments({ retryStatuses }, { retryStatuses: kind('status codes, 500 … 599', Array.isArray) });
-  const wrong = retryStatuses.find((status) => !whole(500, 599).is(status));
-  if (wrong !== undefined) throw new ConfigError('retryStatuses', wrong, 'status codes, 500 … 599');
-  if (headersTimeoutMs !== undefined && !(Number.isFinite(headersTimeoutMs) && headersTimeoutMs >= 1))
-    throw new ConfigError('headersTimeoutMs', headersTimeoutMs, 'milliseconds, 1 or more');
+  const {
+    hosts,
+    maxAttempts = 3,
+    retryStatuses = [502, 503, 504],
+    headersTimeoutMs,
+  } = checked(options, KINDS);
   return {
-    isMeant: originMatcher(name, options.hosts),
+    isMeant: originMatcher(name, hosts),
     maxAttempts,
     retryStatuses: new Set(retryStatuses),
     headersTimeoutMs,
@@ -65,7 +73,6 @@ function originMatcher(
   name: string,
   hosts: ServiceHosts | undefined,
 ): (origin: string | URL | undefined) => boolean {
-  if (hosts !== 'any' && hosts !== undefined) checkArguments({ hosts }, { hosts: HOSTS });
   const all = hosts === 'any';
   const accepted = new Set(
     all ? [] : (hosts ?? [name]).map((host) => canonicalHost(host, hosts === undefined)),

@@ -122,12 +122,8 @@ function isControlled(handler: DispatchHandler): handler is ControlledHandler {
 }
 
 function isRequest(request: DispatchOptions): boolean {
-  return (
-    typeof request === 'object' &&
-    request !== null &&
-    typeof request.path === 'string' &&
-    typeof request.method === 'string'
-  );
+  const { path, method }: Partial<DispatchOptions> = Object(request);
+  return typeof path === 'string' && typeof method === 'string';
 }
 
 // Where undici keeps the dispatcher of the process: the first for versions with the handlers of undici 6, as

@@ -44,17 +44,17 @@ export function weighted<P = unknown>(options: WeightedOptions<P> = {}): Strateg
   };
   return ({ random }) => {
     let seen: readonly ServiceInstance<P>[] | undefined;
-    let table = new AliasTable([]);
+    let draw = aliasTable([]);
     return {
       pick(candidates) {
         if (candidates !== seen) {
           const weights = candidates.map(weigh);
-          table = new AliasTable(
+          draw = aliasTable(
             weights.some((weight) => weight > 0) ? weights : weights.map(() => DEFAULT_WEIGHT),
           );
           seen = candidates;
         }
-        return candidates[table.draw(random)] as ServiceInstance<P>;
+        return candidates[draw(random)] as ServiceInstance<P>;
       },
     };
   };
@@ -72,32 +72,27 @@ function weightOfPayload({ payload }: ServiceInstance): number | undefined {
  * Draws indices with given weights in constant time: Walker's alias method, the table made in linear time as
  * by M. D. Vose ("A linear algorithm for generating random numbers with a given distribution", IEEE
  * Transactions on Software Engineering 17/9, 1991).
+ *
+ * @param weights finite, none negative, and not all 0
  */
-class AliasTable {
+function aliasTable(weights: readonly number[]): (random: StrategyContext['random']) => number {
+  const count = weights.length;
+  const sum = weights.reduce((total, weight) => total + weight, 0);
   /** How much of each index is its own; the rest belongs to its alias. */
-  readonly #share: Float64Array;
-  readonly #alias: Uint32Array;
-
-  /** @param weights finite, none negative, and not all 0 */
-  constructor(weights: readonly number[]) {
-    const count = weights.length;
-    const sum = weights.reduce((total, weight) => total + weight, 0);
-    this.#share = Float64Array.from(weights, (weight) => (weight * count) / sum);
-    this.#alias = Uint32Array.from(weights, (_, index) => index);
-    const isSmall = (index: number) => (this.#share[index] as number) < 1;
-    const small = [...weights.keys()].filter(isSmall);
-    const large = [...weights.keys()].filter((index) => !isSmall(index));
-    // The rest of either differs from 1 by rounding only, and is its own alias.
-    while (small.length > 0 && large.length > 0) {
-      const [little, much] = [small.pop() as number, large.pop() as number];
-      this.#alias[little] = much;
-      this.#share[much] = (this.#share[much] as number) + (this.#share[little] as number) - 1;
-      (isSmall(much) ? small : large).push(much);
-    }
+  const share = Float64Array.from(weights, (weight) => (weight * count) / sum);
+  const alias = Uint32Array.from(weights, (_, index) => index);
+  const isSmall = (index: number) => (share[index] as number) < 1;
+  const small = [...weights.keys()].filter(isSmall);
+  const large = [...weights.keys()].filter((index) => !isSmall(index));
+  // The rest of either differs from 1 by rounding only, and is its own alias.
+  while (small.length > 0 && large.length > 0) {
+    const [little, much] = [small.pop() as number, large.pop() as number];
+    alias[little] = much;
+    share[much] = (share[much] as number) + (share[little] as number) - 1;
+    (isSmall(much) ? small : large).push(much);
   }
-
-  draw(random: StrategyContext['random']): number {
-    const index = Math.floor(random.next() * this.#share.length);
-    return random.next() < (this.#share[index] as number) ? index : (this.#alias[index] as number);
-  }
+  return (random) => {
+    const index = Math.floor(random.next() * count);
+    return random.next() < (share[index] as number) ? index : (alias[index] as number);
+  };
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DnsMetrics } from '../../../../src/app/dns/dns-metrics.js';
+import { dnsMetrics } from '../../../../src/app/dns/dns-metrics.js';
 import { NodeMetrics } from '../../../../src/app/http/node-metrics.js';
 import { startNodeServer } from '../../../../src/app/http/node-server.js';
 import { systemClock } from '../../../../src/core/base/system.js';
@@ -112,7 +112,7 @@ describe('a process that reports its node id to Prometheus', () => {
   });
 
   it('is described in docs/operate/metrics.md: every metric with its type and labels, and no other', async () => {
-    const dns = new DnsMetrics(() => 0);
+    const dns = dnsMetrics(() => 0);
     dns.count({ type: 'other', code: 'NOERROR', truncated: false });
     const text = `${await scrape()}\n${await dns.text()}`;
     const types = [...namesIn(text)].filter(([name]) => name.startsWith('nodelease_'));

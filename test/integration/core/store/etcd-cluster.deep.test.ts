@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
-import { openEtcdStore } from '../../../../src/core/store/etcd/index.js';
+import { EtcdLeaseStore } from '../../../../src/core/store/etcd/index.js';
 import type { LeaseStore } from '../../../../src/core/store/lease-store.js';
 import { StoreError } from '../../../../src/core/store/lease-store.js';
 import { openStore } from '../../../../src/core/store/open-store.js';
@@ -170,7 +170,7 @@ describe.each(['debian', '3.6'] as const)('etcd of version %s', (version) => {
           clock: systemClock,
           requestTimeoutMs: 1_000,
         };
-        const store = openEtcdStore(options);
+        const store = new EtcdLeaseStore(options);
         opened.push(store);
         const begun = new Map<string | undefined, number>();
         const renewing = new AbortController();

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { explain } from '../../../../src/core/base/errors.js';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
-import { type EtcdAccess, openEtcdStore } from '../../../../src/core/store/etcd/index.js';
+import { type EtcdAccess, EtcdLeaseStore } from '../../../../src/core/store/etcd/index.js';
 import type { LeaseStore, WriteResult } from '../../../../src/core/store/lease-store.js';
 import { openStore } from '../../../../src/core/store/open-store.js';
 import { probeStore } from '../../../../src/core/store/probe/probe.js';
@@ -151,7 +151,7 @@ describe('the age of a write', () => {
 
   it('is known to a task that starts later, once the mark of that very write is gone', async () => {
     // Not wrapped: nothing is observed.
-    const store = openEtcdStore({
+    const store = new EtcdLeaseStore({
       ...base,
       url: 'etcd:',
       endpoints: [endpoint],

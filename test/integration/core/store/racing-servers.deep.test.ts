@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
-import { type ProbeReport, probeStore } from '../../../../src/core/store/probe/probe.js';
+import { probeStore } from '../../../../src/core/store/probe/probe.js';
+import type { ProbeReport } from '../../../../src/core/store/probe/probe-report.js';
 import { openS3Store } from '../../../../src/core/store/s3/open-s3-store.js';
 import { awsEnvironment, createBucket } from '../../../support/bucket.js';
 import { killAll, runCli } from '../../../support/processes.js';

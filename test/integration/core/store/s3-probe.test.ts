@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest'
 import type { Clock } from '../../../../src/core/base/clock.js';
 import { systemClock, systemRandom } from '../../../../src/core/base/system.js';
 import { MemoryLeaseStore } from '../../../../src/core/store/memory/memory-lease-store.js';
-import { type ProbeCheckId, type ProbeReport, probeStore } from '../../../../src/core/store/probe/probe.js';
+import { probeStore } from '../../../../src/core/store/probe/probe.js';
+import type { ProbeCheckId, ProbeReport } from '../../../../src/core/store/probe/probe-report.js';
 import { openS3Store } from '../../../../src/core/store/s3/open-s3-store.js';
 import type { S3LeaseStore } from '../../../../src/core/store/s3/s3-lease-store.js';
 import { createBucket } from '../../../support/bucket.js';

@@ -184,7 +184,7 @@ describe('a discovery tree', () => {
       createWithParents: async (...call: Parameters<typeof create>) => {
         await create(...call);
         one.tree.unregister({ kind: 'node' });
-        throw new ZooKeeperError('the reply is lost', { fault: 'connection-loss', outcome: 'unknown' });
+        throw new ZooKeeperError('the reply is lost', 'connection-loss', 'unknown');
       },
       read: (...call: Parameters<typeof read>) => (caughtUp ? read(...call) : Promise.resolve(undefined)),
       multi: (...call: Parameters<typeof multi>) => {

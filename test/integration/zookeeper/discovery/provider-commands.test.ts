@@ -392,7 +392,7 @@ describe('an eviction', () => {
     return evictAllocated({ zookeeper, clock: systemClock }, 0).then((eviction) => ({ eviction, writes }));
   }
 
-  const lost = () => new ZooKeeperError('connection lost', { fault: 'connection-loss', outcome: 'unknown' });
+  const lost = () => new ZooKeeperError('connection lost', 'connection-loss', 'unknown');
 
   it('whose answer is lost is found to have been carried out', async () => {
     await tree.createWithParents(idPath(0), claim('holder'), 'ephemeral');

@@ -132,8 +132,7 @@ describe('a query', () => {
     for (const id of ['a', 'b']) await services.write(orders({ id }));
     const read = zookeeper.read.bind(zookeeper);
     zookeeper.read = async (path, call) => {
-      if (path.endsWith('/b'))
-        throw new ZooKeeperError('lost', { fault: 'connection-loss', outcome: 'not-applied' });
+      if (path.endsWith('/b')) throw new ZooKeeperError('lost', 'connection-loss', 'not-applied');
       return read(path, call);
     };
     await expect(services.instances('orders')).rejects.toMatchObject({ fault: 'connection-loss' });

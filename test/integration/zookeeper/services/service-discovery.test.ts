@@ -594,7 +594,7 @@ describe('an answer that is lost', () => {
           const answer = await call(...given);
           if (lost > 2) return answer;
           lost += 1;
-          throw new ZooKeeperError('lost', { fault: 'connection-loss', outcome: 'unknown' });
+          throw new ZooKeeperError('lost', 'connection-loss', 'unknown');
         };
         Object.assign(one.zookeeper, { [method]: deaf });
         await one.discovery.register(instance, { timeoutMs: 20_000 });

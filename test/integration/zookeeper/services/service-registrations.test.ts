@@ -85,7 +85,7 @@ function afterNextCreate({ zookeeper }: Registrant, act: (path: string) => Promi
 }
 
 function lost(): ZooKeeperError {
-  return new ZooKeeperError('lost', { fault: 'connection-loss', outcome: 'unknown' });
+  return new ZooKeeperError('lost', 'connection-loss', 'unknown');
 }
 
 describe('what an earlier session of the same registrant has left behind', () => {

@@ -1,5 +1,5 @@
 import { counter } from '../../../../src/zookeeper/recipes/counter.js';
-import { RecipeError } from '../../../../src/zookeeper/recipes/recipe-error.js';
+import { RecipeError } from '../../../../src/zookeeper/recipes/recipe.js';
 import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';

@@ -1,6 +1,6 @@
 import { type Queue, queue } from '../../../../src/zookeeper/recipes/queue/queue.js';
 import type { TakenItem } from '../../../../src/zookeeper/recipes/queue/taken-item.js';
-import { RecipeError } from '../../../../src/zookeeper/recipes/recipe-error.js';
+import { RecipeError } from '../../../../src/zookeeper/recipes/recipe.js';
 import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';

@@ -1,4 +1,4 @@
-import { RecipeError } from '../../../../src/zookeeper/recipes/recipe-error.js';
+import { RecipeError } from '../../../../src/zookeeper/recipes/recipe.js';
 import {
   type Transaction,
   type TransactionOutcome,

@@ -3,7 +3,7 @@ import { formatSetting } from '../../model/format.js';
 import { bad, fact } from '../ui.js';
 
 /** What the page shows of a cluster of Camunda 8. */
-export const camundaView = {
+const VIEW = {
   /** In place of the settings of nodelease. */
   settings: ({ durationMs }: ClusterReport) => [
     durationMs === null ? 'no holder' : `leases of about ${formatSetting(durationMs)}`,
@@ -24,3 +24,6 @@ export const camundaView = {
   /** The clock of the expiry in a lease. */
   clock: 'by its holder’s clock',
 };
+
+/** The view of a cluster in a foreign format; undefined for one of nodelease. */
+export const formatView = (cluster: ReportHead | null) => (cluster?.format ? VIEW : undefined);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DataEntry, DatumHead } from '../../zookeeper/shared-data/data-report.js';
-import { type DataItem, dataChange, dataChangeText } from './data-change.js';
+import { type DataItem, dataChange, dataChangeText } from './data-watch.js';
 
 const head: DatumHead = {
   path: '/m/data/a',

@@ -1,5 +1,3 @@
-import { isObject } from '../base/json-object.js';
-
 // Reading of what has no known shape: errors of SDKs, and replies in JSON.
 
 /** The value of a JSON text; undefined if it is not JSON. */
@@ -9,6 +7,17 @@ export function parsed(json: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** An object of JSON: neither null nor an array. */
+export function isObject(value: unknown): value is Readonly<Partial<Record<string, unknown>>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The JSON object in a text, or in data; undefined for anything else. Never throws. */
+export function objectIn(text: Buffer | string): Readonly<Partial<Record<string, unknown>>> | undefined {
+  const json = parsed(text.toString());
+  return isObject(json) ? json : undefined;
 }
 
 /** A field of any value. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ScalarType } from './scalar-codec.js';
-import { parseScalar, SCALAR_TYPES, scalarProblem } from './scalar-types.js';
+import { parseScalar, SCALAR_TYPES, scalarProblem } from './scalar-codec.js';
 
 describe('the text of a value on the command line', () => {
   it.each([

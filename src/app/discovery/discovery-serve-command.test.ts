@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ZooKeeperError } from '../../zookeeper/client/zookeeper-error.js';
 import { zookeeperLog } from '../kit/log/zookeeper-log.js';
-import { discoveryServeLog } from './discovery-serve-log.js';
+import { discoveryServeLog } from './discovery-serve-command.js';
 
 function recorder() {
   const lines: string[] = [];
@@ -33,7 +33,7 @@ describe('what discovery serve logs', () => {
   it('does not say for every request that ZooKeeper is away, and says what a person should look into', () => {
     const log = recorder();
     const listener = discoveryServeLog(log);
-    const failed = (fault: 'timeout' | 'no-auth') => new ZooKeeperError(fault, { fault, outcome: 'unknown' });
+    const failed = (fault: 'timeout' | 'no-auth') => new ZooKeeperError(fault, fault, 'unknown');
     listener({ type: 'request-failed', request: 'GET /v1/service', error: failed('timeout') });
     listener({ type: 'request-failed', request: 'GET /v1/service', error: failed('no-auth') });
     listener({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { spreadDelay } from './spread-delay.js';
+import { spreadDelay } from './command-config.js';
 
 describe('the times of the nodes', () => {
   it.each([2, 3, 5, 16, 20, 100, 1_000])('are apart from each other, for %i nodes', (nodes) => {
