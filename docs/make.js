@@ -24,12 +24,14 @@ function runIn(folder, program, args) {
     run(cwd, 'npm', ['ci', '--no-audit', '--no-fund', '--prefer-offline']);
     copyFileSync(lock, installed);
   }
-  run(cwd, process.execPath, [`${cwd}/node_modules/${program}`, ...args]);
+  // Here, since VitePress resolves what pages import from where it is started.
+  run(here('.'), process.execPath, [`${cwd}/node_modules/${program}`, ...args]);
 }
 
 const [part, ...args] = process.argv.slice(2);
-if (part === 'api') runIn('api', 'typedoc/bin/typedoc', args);
+const api = ['--options', here('api/typedoc.config.js')];
+if (part === 'api') runIn('api', 'typedoc/bin/typedoc', [...api, ...args]);
 else {
-  runIn('site', 'vitepress/bin/vitepress.js', ['build']);
-  runIn('api', 'typedoc/bin/typedoc', []);
+  runIn('site', 'vitepress/bin/vitepress.js', ['build', 'site']);
+  runIn('api', 'typedoc/bin/typedoc', api);
 }
