@@ -128,7 +128,11 @@ export default {
   ignoreDeadLinks: [/^\/api\//],
   buildEnd: ({ outDir }) => writeTexts(outDir),
   themeConfig: {
-    search: { provider: 'local' },
+    // A name such as NODELEASE_STORE is one word.
+    search: {
+      provider: 'local',
+      options: { miniSearch: { options: { tokenize: (text) => text.split(/[^\p{L}\p{N}_-]+/u) } } },
+    },
     nav: [
       ...parts.map(({ text, pages }) => ({
         text,
