@@ -14,7 +14,7 @@ describe('the API documentation', () => {
   it('is made without a complaint, so every export is documented and every link leads somewhere, for each way into the package', async () => {
     const json = join(folder, 'api.json');
     const out = join(folder, 'html');
-    await promisify(execFile)(process.execPath, ['docs/api/make.js', '--out', out, '--json', json], {
+    await promisify(execFile)(process.execPath, ['docs/make.js', 'api', '--out', out, '--json', json], {
       cwd: packageRoot,
     });
     const { exports } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {

@@ -36,8 +36,8 @@ it('is bundled by each command of the guide, and works on a file, a bucket and Z
   );
   for (const bundler of ['esbuild', 'rolldown'])
     await symlink(resolve(`node_modules/.bin/${bundler}`), join(folder, `node_modules/.bin/${bundler}`));
-  const guide = await readFile(resolve('docs/guide/bundlers.md'), 'utf8');
-  for (const [, command = ''] of guide.matchAll(/^\$ (.*)$/gm))
+  const guide = await readFile(resolve('docs/guides/library.md'), 'utf8');
+  for (const [, command = ''] of guide.slice(guide.indexOf('## In a bundle')).matchAll(/^\$ (.*)$/gm))
     await run('sh', ['-c', command], { cwd: folder });
   const s3 = inject('s3');
   const env = { ...process.env, ...awsEnvironment(s3), AWS_ENDPOINT_URL_S3: s3.endpoint };

@@ -21,7 +21,7 @@ const folder = join(packageRoot, '.harness/code-blocks');
 const place = mkdtempSync(join(tmpdir(), 'nodelease-blocks-'));
 
 interface Program {
-  /** Where its first block is: `docs/guide/run.md:17`. */
+  /** Where its first block is: `docs/guides/node-ids.md:17`. */
   readonly name: string;
   readonly language: 'ts' | 'js';
   readonly isRun: boolean;

@@ -17,7 +17,10 @@ const { shards, write, ...fleet } = new Command('npm run bench:shards --')
   .option('--shards <list>', 'numbers of shards', '64,256,1024,4096')
   .option('--crashes <n>', 'nodes that crash, one after the other', Number, 3)
   .option('--seed <s>', 'decides how long each request takes, and what nodes draw', Number, 1)
-  .option('--write', 'puts the tables into docs/reference/costs.md, and the chart into docs/images')
+  .option(
+    '--write',
+    'puts the tables into docs/operate/costs.md and docs/design/shards.md, the chart into docs/images',
+  )
   .parse()
   .opts<{ nodes: number; shards: string; crashes: number; seed: number; write?: boolean }>();
 
@@ -25,8 +28,8 @@ useQuickAbort();
 const rows = await countCosts(shards.split(',').map(Number), fleet, (row) =>
   process.stderr.write(`${steadyTable([row])}\n${changeTable([row])}\n`),
 );
-const tables = { 'shards-steady': steadyTable(rows), 'shards-changes': changeTable(rows) };
-process.stdout.write(`${Object.values(tables).join('\n\n')}\n\n`);
+const [steady, changes] = [steadyTable(rows), changeTable(rows)];
+process.stdout.write(`${steady}\n\n${changes}\n\n`);
 for (const promised of shardPromises(rows)) {
   if (!isKept(promised)) process.exitCode = 1;
   const { what, value, side, bound } = promised;
@@ -35,6 +38,7 @@ for (const promised of shardPromises(rows)) {
   );
 }
 if (write) {
-  writeTables('docs/reference/costs.md', tables);
+  writeTables('docs/operate/costs.md', { 'shards-steady': steady });
+  writeTables('docs/design/shards.md', { 'shards-changes': changes });
   writeFileSync(join(packageRoot, 'docs/images/shards.svg'), shardChart(rows));
 }

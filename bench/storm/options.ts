@@ -29,7 +29,7 @@ Lets many tasks start at once, and compares nodelease with a plain scan of the n
   --parts LIST       ${PARTS.join(', ').padEnd(45)} (all)
   --seeds N          storms on the memory store, of each kind              (${DEFAULT_SEEDS})
   --from S           the first seed                                        (1)
-  --write            puts the tables into docs/storm.md, the chart next to it
+  --write            puts the tables into docs/design/boot-storms.md, the chart into docs/images
 
 Storms of some kinds alone, on the memory store, without a judgement:
 

@@ -11,7 +11,7 @@ import { stormChart } from './chart.js';
  * @throws Error when the page has no place for one of them
  */
 export function writePage(tables: Readonly<Record<string, string>>, charted: readonly Cell[]): void {
-  writeTables('docs/storm.md', tables);
+  writeTables('docs/design/boot-storms.md', tables);
   writeFileSync(join(packageRoot, 'docs/images/storm.svg'), stormChart(charted));
 }
 

@@ -16,7 +16,7 @@ export default {
   entryPoints,
   plugin: [here('entry-names.js')],
   tsconfig: here('tsconfig.json'),
-  out: here('html'),
+  out: here('../site/html/api'),
   readme: here('index.md'),
   // There are no links to sources to keep right.
   disableSources: true,

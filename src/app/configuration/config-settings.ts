@@ -27,8 +27,7 @@ const CONFIG_SETTINGS = {
     kind: choice('restart', 'signal:SIGHUP', 'signal:SIGUSR1', 'signal:SIGUSR2', 'signal:SIGWINCH', 'ignore'),
     default: 'ignore',
     needs: 'config',
-    sentence:
-      'what happens when it changes: the command is started again, gets a signal, or nothing but a line in the log',
+    sentence: 'when it changes: restart the command, send it a signal, or only log it',
   },
   'config-spread': {
     kind: upToOneDay,
@@ -39,20 +38,18 @@ const CONFIG_SETTINGS = {
   'config-one-by-one': {
     kind: onOff,
     needs: 'config',
-    sentence:
-      'restart one node after the other instead, the next one when the one before has passed its check',
+    sentence: 'restart one node after the other, each when the one before has passed its check',
   },
   'config-snapshot': {
     kind: filePath,
     default: 'none',
     needs: 'config',
-    sentence:
-      'the file with a copy of the configuration, for a start without ZooKeeper and for the command to read',
+    sentence: 'the file with a copy of the configuration, for a start without ZooKeeper',
   },
   'config-required': {
     kind: onOff,
     needs: 'config',
-    sentence: 'fail at the start when ZooKeeper cannot be reached, also where there is a copy',
+    sentence: 'fail at the start when ZooKeeper cannot be reached, even with a copy',
   },
   'config-root': {
     kind: checked('path', (root, label) => void rootOf({ root }, label)),

@@ -14,8 +14,7 @@ export const DNS_SETTINGS = {
     kind: parsed('host:port', parseListenAddress),
     default: 'nowhere',
     field: 'dns',
-    sentence:
-      'where to answer DNS as well, by UDP and TCP: services, node ids and shards, as nodelease dns does',
+    sentence: 'where to answer DNS as well, by UDP and TCP, as nodelease dns does',
   },
   'dns-domain': {
     kind: parsed('domain', parseDomain),
@@ -33,14 +32,13 @@ export const DNS_SETTINGS = {
     kind: ttl({ max: 3_600_000, maxWhy: 'that long a new service is not seen' }),
     default: '1s',
     field: 'dnsNegativeTtlMs',
-    sentence: 'how long others may keep it that a name or a record does not exist, in whole seconds',
+    sentence: 'how long others may remember that a name or a record does not exist, in whole seconds',
   },
   'dns-stale': {
     kind: upToOneDay,
     default: '10m',
     field: 'dnsStaleMs',
-    sentence:
-      'how long to answer from what was read last while ZooKeeper or the store is away; then SERVFAIL',
+    sentence: 'how long to answer from the last data while ZooKeeper or the store is away; then SERVFAIL',
   },
 } as const satisfies SettingRows;
 

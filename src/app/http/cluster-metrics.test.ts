@@ -68,7 +68,7 @@ it('shows how far the holders’ clocks of a Camunda cluster are apart', async (
   await follower.close();
 });
 
-it('is described in docs/metrics.md: every metric with its type and labels', async () => {
+it('is described in docs/operate/metrics.md: every metric with its type and labels', async () => {
   const { clock, bucket, follower, scrape } = scene();
   bucket.create('node-ids-initialized', '', {});
   const { key, body, metadata } = camundaHeld({
@@ -82,7 +82,7 @@ it('is described in docs/metrics.md: every metric with its type and labels', asy
     name,
     type,
   ]);
-  const docs = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
+  const docs = readFileSync(new URL('../../../docs/operate/metrics.md', import.meta.url), 'utf8');
   expect(
     [...docs.matchAll(/^\| `(nodelease_cluster_\w+)` \| (\w+) \|/gm)].map(([, name, type]) => [name, type]),
   ).toEqual(types);

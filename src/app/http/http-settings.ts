@@ -8,25 +8,24 @@ export const HTTP_SETTINGS = {
     kind: parsed('host:port', parseListenAddress),
     default: '127.0.0.1:7070; for run nowhere',
     field: 'http',
-    sentence: 'where to answer HTTP requests: health, metrics and more; port 0 is any that is free',
+    sentence: 'where to answer HTTP requests: health, metrics and more; port 0 is any free port',
   },
   'bearer-token-file': {
     kind: filePath,
     default: 'no token is asked for',
     field: 'bearerTokenFile',
-    sentence: 'requests for more than health must send the token in this file; of use beyond loopback',
+    sentence: 'requests for more than health must send the token in this file',
   },
   'console-locks': {
     kind: parsed('paths', parsePaths),
     field: 'consoleLocks',
     needs: 'zookeeper',
-    sentence: 'paths of ZooKeeper, with commas between, whose locks the console shows, with those below them',
+    sentence: 'paths of ZooKeeper: the console shows the locks there and below',
   },
   'console-data': {
     kind: parsed('paths', parsePaths),
     field: 'consoleData',
     needs: 'zookeeper',
-    sentence:
-      "roots of Monastery's shared data, with commas between, that the console shows, such as /monastery/root",
+    sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
   },
 } as const satisfies SettingRows;

@@ -209,7 +209,7 @@ describe('settings', () => {
     ],
     [
       { 'settings-interval': '61m' },
-      '--settings-interval: expected at most 1h (so long a holder would not know that its node id is to go), got "61m"',
+      '--settings-interval: expected at most 1h (for that long a holder would not learn that its node id is being retired), got "61m"',
     ],
     [{ shards: '0' }, '--shards: expected a whole number from 1 to 4096, got "0"'],
     [{ shards: '4097' }, '--shards: expected a whole number from 1 to 4096, got "4097"'],

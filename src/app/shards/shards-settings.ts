@@ -13,15 +13,14 @@ const SHARDS_SETTINGS = {
     wanted: '--shards N with it',
     storeOnly: true,
     sentence:
-      'how many shards the nodes of the cluster share, each with one owner: GET /shards, and /shards/events for a program that is to stop them one by one. The first task fixes the number',
+      'how many shards the nodes of the cluster share, each with one owner; the first task fixes the number',
   },
   'shard-stop-timeout': {
     kind: upToOneDay,
     default: '30s',
     needs: 'shards',
     storeOnly: true,
-    sentence:
-      'how long a program may take to stop a shard before the log reports it; the shard still waits for it',
+    sentence: 'how long a program may take to stop a shard before the log reports it',
   },
 } as const satisfies SettingRows;
 

@@ -11,14 +11,14 @@ export const DATA_DIR_SETTINGS = {
     option: 'dataDir.root',
     wanted: '--data-dir ROOT with it',
     sentence:
-      'the parent of the directories that follow the node ids, one for each version: NODE_DATA_DIR has the one of this tenure',
+      'the parent of the directories that follow the node ids: NODE_DATA_DIR is the one of this tenure',
   },
   'data-retention': {
     kind: integer(1, 1_000),
     default: '2',
     option: 'dataDir.retention',
     field: 'dataRetention',
-    sentence: 'how many versions of the directory of a node id are kept, the new one included',
+    sentence: 'how many versions of each directory are kept, the new one included',
   },
   'data-exclude': {
     kind: { ...parsed('patterns', parsePatterns), check: checkPatterns },
@@ -26,21 +26,20 @@ export const DATA_DIR_SETTINGS = {
     option: 'dataDir.exclude',
     needs: 'data-dir',
     sentence:
-      'what a new version does not get, with commas between: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
+      'what a new version does not get: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
   },
   'data-copy': {
     kind: onOff,
     option: 'dataDir.copy',
     needs: 'data-dir',
-    sentence:
-      'copy files also where the predecessor has released the node id, instead of linking them, so that older versions never change',
+    sentence: 'always copy files instead of linking them, so that older versions never change',
   },
   'data-local': {
     kind: onOff,
     option: 'dataDir.local',
     needs: 'data-dir',
     sentence:
-      'the root is on a disk that only this host has: a version is made from an older one only where this disk has that of the last tenure (see --sticky), otherwise it begins empty, with NODE_DATA_RESTORED=false',
+      'the root is on a disk of this host: a version begins empty, with NODE_DATA_RESTORED=false, unless this disk has that of the last tenure',
   },
 } as const satisfies SettingRows;
 

@@ -16,8 +16,7 @@ export const LEASE_SETTINGS = {
     default: 'any',
     option: 'cluster',
     storeOnly: true,
-    sentence:
-      'existing: a start that finds no cluster in the store ends with 69, and makes none; for fleets whose cluster "nodelease init" has made',
+    sentence: 'existing: a start that finds no cluster in the store ends with 69 and creates none',
   },
   nodes: {
     kind: integer(1, MAX_NODE_IDS),
@@ -43,7 +42,7 @@ export const LEASE_SETTINGS = {
     default: '1s, and at least a thousandth of the duration',
     option: 'graceMs',
     storeOnly: true,
-    sentence: 'how much longer others wait before they take an expired lease',
+    sentence: 'how much longer other tasks wait before they take an expired lease',
   },
   'task-id': {
     kind: text('id', /^[\x21-\x7e]{1,128}$/, '1 to 128 printable ASCII characters without spaces'),
@@ -62,8 +61,7 @@ export const LEASE_SETTINGS = {
     default: '1.2s',
     option: 'waitPollMs',
     storeOnly: true,
-    sentence:
-      'first pause between two listings of a store that reports no changes while no node id is free; it grows to a third of the duration',
+    sentence: 'first pause between two scans while no node id is free; it grows to a third of the duration',
   },
   sticky: {
     kind: text('key', /^.{1,256}$/su, 'a text of 1 to 256 characters'),
@@ -72,14 +70,14 @@ export const LEASE_SETTINGS = {
     wanted: '--sticky KEY with it',
     storeOnly: true,
     sentence:
-      'names this instance over its restarts, such as a volume id: of the free node ids it gets the one that it held last; "file" is a key in the root of the data directory. A preference: two tasks with one key get two node ids',
+      'names this instance over its restarts: it prefers the node id that it held last; "file" is a key in the root of the data directory',
   },
   'prefer-id': {
     kind: integer(0, MAX_NODE_IDS - 1),
     default: 'none',
     option: 'preferId',
     storeOnly: true,
-    sentence: 'the node id that is tried before all others where it is free',
+    sentence: 'the node id that is tried first',
   },
   'sticky-wait': {
     kind: upToOneDay,
@@ -87,21 +85,19 @@ export const LEASE_SETTINGS = {
     option: 'stickyWaitMs',
     needs: 'sticky',
     storeOnly: true,
-    sentence:
-      'how long to wait for the own former node id where its lease has not been released, as after a kill',
+    sentence: 'how long to wait for the former node id if it was not released, as after a kill',
   },
   'settings-interval': {
     kind: duration({
       min: 1,
       minWhy: 'leave it out to look at each renewal',
       max: 3_600_000,
-      maxWhy: 'so long a holder would not know that its node id is to go',
+      maxWhy: 'for that long a holder would not learn that its node id is being retired',
     }),
     default: 'at each renewal',
     option: 'settingsIntervalMs',
     storeOnly: true,
-    sentence:
-      'how often a holder reads, in addition to its renewals, whether the cluster has grown or shrunk',
+    sentence: 'how often a holder reads whether the cluster has grown or shrunk',
   },
   'on-retire': {
     kind: choice('drain', 'stop'),
@@ -109,18 +105,17 @@ export const LEASE_SETTINGS = {
     field: 'onRetire',
     storeOnly: true,
     sentence:
-      'what happens when "nodelease scale" takes the node id out of use: stop asks the command to stop, drain lets it end by itself, without new work',
+      'when "nodelease scale" retires the node id: stop asks the command to stop, drain lets it end by itself',
   },
   'node-id': {
     kind: checked('id', () => undefined),
     storeOnly: true,
-    sentence:
-      'a fixed node id instead of a leased one: a number, or "hostname" for the ordinal at the end of the host name',
+    sentence: 'a fixed node id, without a lease: a number, or "hostname" for the ordinal at its end',
   },
   provider: {
     kind: choice('store', 'zookeeper'),
     default: 'store',
     option: 'provider',
-    sentence: 'where node ids come from; those of ZooKeeper last as long as a session with it',
+    sentence: 'where node ids come from; a node id of ZooKeeper ends with its session',
   },
 } as const satisfies SettingRows;

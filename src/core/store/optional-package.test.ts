@@ -9,7 +9,7 @@ describe('a package that a store needs', () => {
     const loading = missing('no-such-package-of-a-store');
     await expect(loading).rejects.toThrow(ConfigError);
     await expect(loading).rejects.toThrow(
-      'store: expected the package no-such-package-of-a-store beside nodelease for this store (npm install no-such-package-of-a-store), got "gs://leases"',
+      'store: expected the package no-such-package-of-a-store next to nodelease for this store (npm install no-such-package-of-a-store), got "gs://leases"',
     );
   });
 

@@ -22,7 +22,7 @@ export function requiredBy(url: string, name: string): (error: unknown) => never
     throw new ConfigError(
       'store',
       url,
-      `the package ${name} beside nodelease for this store (npm install ${name})`,
+      `the package ${name} next to nodelease for this store (npm install ${name})`,
     );
   };
 }

@@ -113,7 +113,7 @@ export const STORE_SETTINGS = {
     default: DEFAULT_STORE,
     option: 'store',
     storeOnly: true,
-    sentence: `${STORE_FORMS}, which is private to one process and for trials; in a container it has to be given`,
+    sentence: `${STORE_FORMS}, which is private to one process; required in a container`,
   },
   endpoint: {
     kind: checked('url', checkEndpoint),

@@ -32,7 +32,7 @@ import { installedTracer } from './open-telemetry-tracer.js';
 /** How to acquire a node id. */
 export interface AcquireOptions extends StoreAccess {
   /**
-   * The URL of a store, such as `s3://bucket/prefix` or `file:DIR` (`docs/reference/stores.md` has all), or
+   * The URL of a store, such as `s3://bucket/prefix` or `file:DIR` (`docs/guides/stores.md` has all), or
    * your own store. Required in a container.
    * @default 'file:.nodelease'
    */

@@ -7,9 +7,9 @@ import { shardOf } from './shard-of.js';
 
 const COUNTS = [64, 1_000, 4_096];
 
-/** The vectors of the guide, for programs in other languages. */
+/** The vectors of the protocol, for programs in other languages. */
 function vectors(): [key: string | bigint, shards: number[]][] {
-  const page = readFileSync(join(packageRoot, 'docs/guide/shards.md'), 'utf8');
+  const page = readFileSync(join(packageRoot, 'docs/design/shards.md'), 'utf8');
   const rows = page.matchAll(
     /^\| (?:`([^`]*)`|the id (\d+)|(`` \(empty\))) \| (\d+) \| (\d+) \| (\d+) \|$/gm,
   );
@@ -20,7 +20,7 @@ function vectors(): [key: string | bigint, shards: number[]][] {
 }
 
 describe('the shard of a key', () => {
-  it('is that of the vectors in the guide', () => {
+  it('is that of the vectors in the protocol', () => {
     const table = vectors();
     expect(table).toHaveLength(7);
     expect(table.map(([key]) => [key, COUNTS.map((count) => shardOf(key, count))])).toEqual(table);

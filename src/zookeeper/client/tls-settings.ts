@@ -10,7 +10,7 @@ export const ZOOKEEPER_TLS_SETTINGS = {
     kind: onOff,
     option: 'zookeeper.tls',
     needs: 'zookeeper',
-    sentence: 'connect to ZooKeeper with TLS; without it the four settings that follow are errors',
+    sentence: 'connect to ZooKeeper with TLS',
   },
   'zookeeper-ca': {
     ...OF_TLS,

@@ -21,8 +21,7 @@ export const ZOOKEEPER_SETTINGS = {
   zookeeper: {
     kind: parsed('servers', parseServers),
     option: 'zookeeper.connect',
-    sentence:
-      'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]; a chroot behind each server has to be the same',
+    sentence: 'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]; one chroot for all servers',
   },
   'zookeeper-auth': {
     kind: checked('digest', parseAuth),
@@ -88,7 +87,7 @@ export const ANNOUNCING_SETTINGS = {
     option: 'zookeeper.payload',
     needs: 'service',
     default: 'none, which Curator and Spring can read',
-    sentence: 'what the instance says of itself, as a JSON object; nodeId and version are added',
+    sentence: 'a JSON object with more about the instance; nodeId and version are added',
   },
   'payload-type': {
     kind: choice('map', 'spring'),
@@ -116,7 +115,7 @@ export const ANNOUNCING_SETTINGS = {
     repeatable: true,
     option: 'zookeeper.endpoints',
     needs: 'zookeeper',
-    sentence: 'an endpoint to announce, any number of times; in NODELEASE_ANNOUNCE with commas between them',
+    sentence: 'an endpoint to announce, any number of times; NODELEASE_ANNOUNCE is a list',
   },
   check: {
     kind: parsed('target', parseCheckTarget),
@@ -124,7 +123,7 @@ export const ANNOUNCING_SETTINGS = {
     needs: 'zookeeper',
     wanted: '--check with it',
     sentence:
-      'announce the service and the endpoints only while the command answers: http(s)://HOST:PORT/PATH with 2xx, or tcp:PORT or tcp:HOST:PORT with a connection; the first good answer suffices at the start',
+      'announce only while the command answers: http(s)://HOST:PORT/PATH with 2xx, or tcp:PORT or tcp:HOST:PORT with a connection',
   },
   'check-interval': {
     kind: duration({
@@ -135,7 +134,7 @@ export const ANNOUNCING_SETTINGS = {
     }),
     default: '2s',
     needs: 'check',
-    sentence: 'from one check to the next; none may take longer than that, or 5s',
+    sentence: 'from one check to the next; a check may take as long, and at most 5s',
   },
   'check-threshold': {
     kind: integer(1, 1_000),

@@ -82,7 +82,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   #acquire(options: WaitOptions): Promise<H> {
     const { recipe } = this;
     const { zookeeper, clock } = recipe;
-    return inTime(recipe, options, 'could not be had', async (wait) => {
+    return inTime(recipe, options, 'could not be acquired', async (wait) => {
       const { signal } = wait;
       for (;;) {
         const { sessionId, timeoutMs } = await zookeeper.whenConnected({

@@ -48,7 +48,7 @@ export interface DoubleBarrier {
 
 /**
  * Curator's DistributedDoubleBarrier. Together with members in Java it is as safe as these are: see
- * docs/guide/barriers-queues.md.
+ * docs/zookeeper/recipes.md, "With Curator and kazoo".
  *
  * @throws {ConfigError} where `path` is no absolute path below the root, or `members` is out of range
  */

@@ -13,7 +13,7 @@ export interface Fence {
 
 /**
  * A fence for one lock, in this process's memory: a receiver that writes elsewhere keeps the newest token
- * with its data, in the same transaction (docs/guide/locks.md).
+ * with its data, in the same transaction (docs/zookeeper/recipes.md).
  *
  * @param newest the greatest token so far, where it was kept
  */

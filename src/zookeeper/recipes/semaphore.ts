@@ -31,7 +31,7 @@ export function semaphore(zookeeper: ZooKeeper, path: string, options: Semaphore
     async acquire(wait = {}) {
       // Before it waits behind others, who may wait for this very lease.
       lease.checkFree();
-      return inTime(recipe, wait, 'could not be had', async ({ signal, isTry }) => {
+      return inTime(recipe, wait, 'could not be acquired', async ({ signal, isTry }) => {
         const timeoutMs = isTry ? 0 : undefined;
         for (;;) {
           const turn = await lock.acquire({ timeoutMs, signal });

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints where a server is that tests keep leases on, or that the table of docs/reference/s3-servers.md looks at: a jar, a program, or a folder of
+# Prints where a server is that tests keep leases on, or that the table of docs/design/protocol.md has: a jar, a program, or a folder of
 # Python modules.
 # It is kept in a cache outside the source tree, and got there first when it is missing.
 #   install-store-server.sh s3mock | s3proxy                       needs Maven, and Java 17 or later to run

@@ -1,4 +1,4 @@
-// Makes the table of docs/reference/s3-servers.md: what `nodelease doctor` says of S3 servers, ten times
+// Makes the table of docs/design/protocol.md: what `nodelease doctor` says of S3 servers, ten times
 // each, next to what is true of them.
 //   node .harness/test/support/servers/s3-server-table.js [NAME…]      prints the rows
 

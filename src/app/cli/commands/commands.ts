@@ -145,7 +145,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
       ],
       [
         '--drain-timeout <time>',
-        'how long the tasks have to give node ids back that the cluster gives up, before those are taken from them, 0s to 24h (default: 10m; with --settings-interval that much more: so late they learn of it)',
+        'how long holders of retired node ids may take to release them, before they are taken by force, 0s to 24h (default: 10m; add the --settings-interval of the tasks)',
         { kind: upToOneDay },
       ],
       JSON_LINE,

@@ -96,7 +96,7 @@ describe('nodelease release --force', () => {
     await stopped;
     expect(await releaseId(session, 2, { options: {}, io })).toBe(0);
     expect(io.answer()).toMatch(
-      /\nthe task stops at its next renewal, no task may take the id: the cluster has it no more\n$/,
+      /\nthe task stops at its next renewal, no task may take the id: it is no longer in the cluster\n$/,
     );
     await clock.advance(5_000);
     expect(leases.map(({ signal }) => signal.aborted)).toEqual([false, false, true]);

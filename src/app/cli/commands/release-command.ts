@@ -74,7 +74,7 @@ export async function releaseId(session: StoreSession, id: number, call: Asker):
       const freeInMs = id < size ? durationMs + graceMs : null;
       const next =
         freeInMs === null
-          ? 'no task may take the id: the cluster has it no more'
+          ? 'no task may take the id: it is no longer in the cluster'
           : `others may take the id in ${formatSetting(freeInMs)} at the latest`;
       return show(
         call,

@@ -14,32 +14,36 @@ const having = (setting: NamedSetting['name']) =>
 
 const INTRODUCTION = `# Settings
 
-Each setting is an option of the command line, \`--name\`, and an environment variable; the option wins. Many are also options of the
-library's \`acquire()\`, where a time is a number of milliseconds. An empty variable is an error. A time is a whole number with a unit:
-\`500ms\`, \`15s\`, \`2m\`, \`1h\`.
+For users of the command line and of containers: every setting, as an option \`--name\` and as an environment variable. The option wins. Many are also options of
+the library's \`acquire()\`, where a time is a number of milliseconds.
 
-A wrong value ends the command with exit code 64 and a message that names the setting as it was given. \`nodelease COMMAND --help\` shows the
-settings of one command.
+\`\`\`console
+$ NODELEASE_NODES=3 nodelease run --duration 30s -- sh -c 'echo I am node $NODE_ID'
+\`\`\`
 
-A value has no control characters, no byte order mark, and neither blanks nor quotes at its ends: an env file with line ends of Windows would
-name another store, with the same node ids. Quotes in the env files of Docker are part of the value. JSON may have all of them. Commas
-separate the items of a list, without blanks.
+\`nodelease COMMAND --help\` shows the settings of one command. A wrong value ends the command with exit code 64 and a message that names the setting; an
+empty variable is wrong, too. A time is a whole number with a unit: \`500ms\`, \`15s\`, \`2m\`, \`1h\`. Commas without blanks separate the items of a list. Except for
+JSON, a value has no control characters, and neither blanks nor quotes at its ends. Variables that Kubernetes sets for a Service named \`nodelease\` are ignored.
 
-Variables that Kubernetes sets for a Service by the name of \`nodelease\` (\`NODELEASE_PORT=tcp://…\`, \`NODELEASE_SERVICE_HOST\`) are no settings.
-
-This page is made from the table in the code (\`src/app/settings/settings-table.ts\`), and a test compares the two:
-\`npx vitest run --project unit settings-page -u\` rewrites it.
+This page is made from the table in the code: \`npx vitest run --project unit settings-page -u\` writes it.
 `;
+
+const WITH_ZOOKEEPER = 'These need `--zookeeper`. Some also need another setting, which their row names.';
 
 const code = (text: string) => `\`${text}\``;
 const cell = (text: string) => text.replaceAll('|', '\\|');
 
-function row({ name, kind, option, default: standard, sentence, needs, storeOnly }: NamedSetting): string {
+/** Whether the settings of a heading are those of ZooKeeper. */
+const isOfZooKeeper = (group: string) => group.includes('ZooKeeper');
+
+function row({ name, group, kind, option, default: standard, sentence, needs }: NamedSetting): string {
   const value = [kind.argument ?? 'switch', kind.range].filter((each) => each !== undefined).join(': ');
   // Of these, `discovery` commands have the path of the services, and no `--service`.
   const of = needs === 'service' ? ` for ${code('run')} and ${code('serve')}` : '';
-  const condition = needs === undefined ? '' : `; with ${code(`--${needs}`)} only${of}`;
-  const store = storeOnly ? `; not with ${code('--provider zookeeper')}` : '';
+  const condition =
+    needs === undefined || (needs === 'zookeeper' && isOfZooKeeper(group))
+      ? ''
+      : `; with ${code(`--${needs}`)} only${of}`;
   const special = ROWS.filter(({ defaults }) => defaults?.[name] !== undefined);
   const groups = new Set(special.map((row) => code(`${row.name.split(' ')[0]} …`)));
   const other = special[0] ? `; ${special[0].defaults?.[name]} for ${[...groups].join(', ')}` : '';
@@ -49,7 +53,7 @@ function row({ name, kind, option, default: standard, sentence, needs, storeOnly
     option ? code(option) : '',
     value,
     (standard ?? '') + other,
-    sentence + condition + store,
+    sentence + condition,
   ];
   return `| ${cells.map(cell).join(' | ')} |`;
 }
@@ -59,21 +63,49 @@ function commandsOf({ name }: NamedSetting): string {
   // A list that has all commands with ZooKeeper begins with them.
   const [most, rest] = [having('zookeeper'), all.filter((each) => !having('zookeeper').includes(each))];
   const commands = most.every((each) => all.includes(each)) ? [...most, ...rest] : all;
-  return commands.map((command) => code(command)).join(', ');
+  return [...new Set(commands.map((command) => code(shortened(command, commands))))].join(', ');
+}
+
+/** `zk …` where all commands of that group are among these. */
+function shortened(command: string, among: readonly string[]): string {
+  const [first] = command.split(' ');
+  const group = ROWS.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => name);
+  return group.length > 1 && group.every((name) => among.includes(name)) ? `${first} …` : command;
 }
 
 function page(): string {
-  const settings = [
+  const table = (settings: readonly NamedSetting[]) => [
     '| option | variable | library | value | default | meaning |',
     '|---|---|---|---|---|---|',
-    ...SETTINGS.map(row),
+    ...settings.map(row),
+    '',
   ];
+  const [plain, ofZooKeeper] = [false, true].map((is) =>
+    SETTINGS.filter(({ group }) => isOfZooKeeper(group) === is),
+  );
+  const storeOnly = SETTINGS.filter(({ storeOnly }) => storeOnly).map(({ name }) => code(`--${name}`));
   const commands = [
     '| commands | their settings |',
     '|---|---|',
     ...[...byCommands()].map(([who, names]) => `| ${who} | ${names.join(', ')} |`),
   ];
-  return [INTRODUCTION, ...settings, '', '## Which command has which', '', ...commands, ''].join('\n');
+  return [
+    INTRODUCTION,
+    '## Without ZooKeeper',
+    '',
+    ...table(plain ?? []),
+    `Not with ${code('--provider zookeeper')}: ${storeOnly.join(', ')}.`,
+    '',
+    '## With ZooKeeper',
+    '',
+    WITH_ZOOKEEPER,
+    '',
+    ...table(ofZooKeeper ?? []),
+    '## Which command has which',
+    '',
+    ...commands,
+    '',
+  ].join('\n');
 }
 
 /** The settings by the commands that have them. */

@@ -144,7 +144,7 @@ function staticCheck(session: StoreSession, settings: ZooKeeperSettings, io: Io)
       );
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || signal.aborted) throw error;
-      const what = `whether a node id from ${ids[0]} on is in use as a fixed one is unknown, and nothing was changed`;
+      const what = `no check was possible for fixed node ids of ${ids[0]} and above, and nothing was changed`;
       throw new StoreUnusableError(what, { cause: error });
     } finally {
       await zookeeper.close();
@@ -187,7 +187,7 @@ function line(event: ScaleEvent): string {
     }
     case 'forced': {
       const { id, taskId, version } = event.holder;
-      return `node id ${id} is taken away from task ${taskId}, which has not given it back in time: its version is no more ${version}, and the task stops at its next renewal`;
+      return `node id ${id} is taken away from task ${taskId}, which has not given it back in time: it loses version ${version}, and the task stops at its next renewal`;
     }
     case 'damaged':
       return `node id ${event.id}: its lease object ${event.problem}: left as it is (nodelease init --repair restores it)`;
@@ -208,7 +208,7 @@ function reportScaled(outcome: ScaleOutcome, { size, json }: ScaleTarget, url: s
       return ExitCode.acquireTimeout;
     }
     case 'superseded': {
-      const why = `somebody else has changed their number meanwhile, and that stands; nodelease scale ${size} changes it once more`;
+      const why = `another command has changed the number of node ids meanwhile, and its number applies; nodelease scale ${size} changes it again`;
       complain(io, `the cluster at ${url} has ${outcome.size} node ids: ${why}`);
       return ExitCode.acquireTimeout;
     }

@@ -16,7 +16,7 @@ export function classifyReply(error: unknown, request: StoreRequest): 'conflict'
   if (CREDENTIAL_ERRORS.test(textOf(error, 'name') ?? '')) {
     const isDown = typeof status === 'number' && status >= 500;
     const why = textOf(error, 'name') === CHAIN_FAILED ? `: ${NO_SOURCE}` : shortMessageOf(error);
-    throw failed(isDown ? 'unavailable' : 'denied', 'not-applied', `no Azure credentials to be had${why}`);
+    throw failed(isDown ? 'unavailable' : 'denied', 'not-applied', `no Azure credentials found${why}`);
   }
   if (typeof status !== 'number') throw connectionFailure(error, () => failed, request.endpoint);
   const code = headerOf(error, 'response', 'x-ms-error-code') ?? '';

@@ -73,15 +73,15 @@ describe('a request without a token', () => {
   });
 
   it.each([
-    [{}, 'denied, not-applied: gs://leases: reading: no Google credentials to be had: Why not.'],
+    [{}, 'denied, not-applied: gs://leases: reading: no Google credentials found: Why not.'],
     [
       { code: 'ENOTFOUND' },
-      'unreachable, not-applied: gs://leases: reading: not sent, no Google credentials to be had: Why not.',
+      'unreachable, not-applied: gs://leases: reading: not sent, no Google credentials found: Why not.',
     ],
     [response(503, noon), 'unavailable, not-applied'],
     [
       response(400, noon),
-      'denied, not-applied: gs://leases: reading: no Google credentials to be had: Why not. (HTTP 400)',
+      'denied, not-applied: gs://leases: reading: no Google credentials found: Why not. (HTTP 400)',
     ],
     [response(400, noon + 3 * 3_600_000), 'Why not. (HTTP 400): the clock of this host is wrong'],
   ])('for %o means %s', (fields, expected) => {

@@ -45,7 +45,7 @@ export function classifyNoToken(error: unknown, request: StoreRequest, now: numb
   const failed = (fault: StoreFault, detail: string) => failing(request)(fault, 'not-applied', detail);
   const response = fieldOf(error, 'response');
   const status = fieldOf(response, 'status');
-  const said = `no Google credentials to be had${messageOf(error)}`;
+  const said = `no Google credentials found${messageOf(error)}`;
   if (typeof status !== 'number') {
     return networkErrors(error).length > 0
       ? failed('unreachable', `not sent, ${said}`)

@@ -160,7 +160,7 @@ function beforeSending(error: unknown, { url }: StoreRequest, failing: Failing):
   if (code === 'NoSuchBucket') return failed('missing', 'bucket does not exist');
   if (status === 401 || status === 403)
     return failed('denied', `access denied (${code}, needs s3express:CreateSession)${message}`);
-  const what = `no session to be had, HTTP ${status} (${code}${message})`;
+  const what = `no session created, HTTP ${status} (${code}${message})`;
   return failed(isDown ? 'unavailable' : 'rejected', what);
 }
 

@@ -102,8 +102,8 @@ describe('nodelease zk lock', () => {
     const late = zk(`lock ${PATH} --timeout 2s`, 'echo never');
     expect(await Promise.all([codeOf(tried), codeOf(late)])).toEqual([75, 75]);
     expect(tried.stdout() + late.stdout()).toBe('');
-    expect(tried.stderr()).toContain(`${PATH} could not be had within 0 ms`);
-    expect(late.stderr()).toContain(`${PATH} could not be had within 2000 ms`);
+    expect(tried.stderr()).toContain(`${PATH} could not be acquired within 0 ms`);
+    expect(late.stderr()).toContain(`${PATH} could not be acquired within 2000 ms`);
     await untilStanding(1);
   });
 

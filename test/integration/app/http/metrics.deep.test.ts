@@ -111,12 +111,12 @@ describe('a process that reports its node id to Prometheus', () => {
     expect((await promtool(['check', 'metrics'], worse)).code).not.toBe(0);
   });
 
-  it('is described in docs/metrics.md: every metric with its type and labels, and no other', async () => {
+  it('is described in docs/operate/metrics.md: every metric with its type and labels, and no other', async () => {
     const dns = dnsMetrics(() => 0);
     dns.count({ type: 'other', code: 'NOERROR', truncated: false });
     const text = `${await scrape()}\n${await dns.text()}`;
     const types = [...namesIn(text)].filter(([name]) => name.startsWith('nodelease_'));
-    const docs = await readFile(join(packageRoot, 'docs/metrics.md'), 'utf8');
+    const docs = await readFile(join(packageRoot, 'docs/operate/metrics.md'), 'utf8');
     const rows = [...docs.matchAll(/^\| `(nodelease_(?!cluster_)\w+)` \| (\w+) \|/gm)].map(
       ([, name = '', type = '']) => [name, type] as const,
     );

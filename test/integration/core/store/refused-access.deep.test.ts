@@ -229,7 +229,7 @@ it('Azure Blob Storage that does not let a task in: 69', async () => {
         options: ['--endpoint', impostor.url],
         says: /certificate/,
       },
-      'no credentials': { store: url, env: NO_HOME, says: /no Azure credentials to be had|no answer/ },
+      'no credentials': { store: url, env: NO_HOME, says: /no Azure credentials found|no answer/ },
     });
   } finally {
     await azurite.stop();
@@ -242,7 +242,7 @@ it('Google Cloud Storage that does not let a task in: 69', async () => {
     const { url, env } = (await server.newPlace())();
     await expectRefusals(69, {
       'no bucket': { store: 'gs://nodelease-no-such-bucket/x', env, says: /bucket does not exist/ },
-      'no credentials': { store: url, env: NO_HOME, says: /no Google credentials to be had|no answer/ },
+      'no credentials': { store: url, env: NO_HOME, says: /no Google credentials found|no answer/ },
     });
   } finally {
     await server.stop();

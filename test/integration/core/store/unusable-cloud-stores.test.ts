@@ -130,14 +130,14 @@ describe('a store that cannot be used ends a task with 69 and says why in one li
       AZURE,
       () => [],
       () => ({}),
-      /no Azure credentials to be had: not by AZURE_STORAGE_CONNECTION_STRING/,
+      /no Azure credentials found: not by AZURE_STORAGE_CONNECTION_STRING/,
     ],
     [
       'no credentials of Google',
       GOOGLE,
       () => [],
       () => ({}),
-      /no Google credentials to be had: Could not load the default credentials/,
+      /no Google credentials found: Could not load the default credentials/,
     ],
     [
       'an expired token of Azure',

@@ -65,7 +65,7 @@ describe('a lock', () => {
     await using _held = await lock(holder, PATH).acquire();
     await expect(lock(other, PATH).acquire({ timeoutMs: 0 })).rejects.toThrow(WaitTimeoutError);
     await expect(lock(other, PATH).acquire({ timeoutMs: 200 })).rejects.toThrow(
-      /could not be had within 200 ms/,
+      /could not be acquired within 200 ms/,
     );
     const reason = new Error('enough');
     await expect(lock(other, PATH).acquire({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);

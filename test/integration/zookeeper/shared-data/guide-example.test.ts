@@ -17,7 +17,7 @@ type Example = (
 
 /** The first example of the guide as a function: it gets what it imports, and a console. */
 function firstExample(): Example {
-  const guide = readFileSync(join(packageRoot, 'docs/guide/shared-data.md'), 'utf8');
+  const guide = readFileSync(join(packageRoot, 'docs/zookeeper/shared-data.md'), 'utf8');
   const [, code = ''] = /```ts\n([\s\S]*?)```/.exec(guide) ?? [];
   const plain = code
     .replace(/^import .*$/gm, '')
