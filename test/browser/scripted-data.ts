@@ -1,8 +1,8 @@
 import type {
   DataEntry,
+  DataReport,
   DatumReport,
   Kind,
-  SharedDataReport,
 } from '../../src/zookeeper/shared-data/data-report.js';
 
 const ROOT = '/monastery/root';
@@ -33,7 +33,7 @@ const scalar = (type: string, value: string) => ({ type, value });
 const text = (value: string) => scalar('String', value);
 
 /** Shared data of every kind, with a collision, an unknown type and a foreign znode. */
-export function scriptedData(): SharedDataReport {
+export function scriptedData(): DataReport {
   const online = [7, 8, 11].map((n) => ({
     scalar: text(`orders-${n}`),
     place: 0,

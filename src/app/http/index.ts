@@ -48,12 +48,12 @@ export type {
 export type { FleetReport, NodeRevisions } from '../../zookeeper/configuration/fleet-report.js';
 export type {
   DataEntry,
+  DataReport,
   DatumHead,
   DatumReport,
   Kind,
   Lifespan,
   Scalar,
-  SharedDataReport,
 } from '../../zookeeper/shared-data/data-report.js';
 export type { DatumRecord } from '../../zookeeper/shared-data/entry.js';
 export type { Address } from '../../zookeeper/shared-data/layout.js';

@@ -1,9 +1,9 @@
 import type {
+  DataReport,
   DatumHead,
   DatumReport,
   Kind,
   Scalar,
-  SharedDataReport,
 } from '../../zookeeper/shared-data/data-report.js';
 import { isEntry, parsed, removeEntry, writeEntry } from '../../zookeeper/shared-data/edit.js';
 import { checkAddress, checkRoot, titleOf } from '../../zookeeper/shared-data/layout.js';
@@ -129,7 +129,7 @@ export function checkOptions(options: DataCommandOptions, name?: string): DataCo
 function onReport(
   call: DataCall,
   query: Pick<SharedDataQuery, 'address' | 'only' | 'key'>,
-  show: (report: SharedDataReport) => number,
+  show: (report: DataReport) => number,
 ): Promise<number> {
   const { options, settings } = call;
   const where = { connect: settings.zookeeper.connect.text, root: options.root };

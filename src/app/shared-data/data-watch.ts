@@ -1,5 +1,5 @@
 import { isFault } from '../../zookeeper/client/zookeeper.js';
-import type { DataEntry, DatumHead, SharedDataReport } from '../../zookeeper/shared-data/data-report.js';
+import type { DataEntry, DataReport, DatumHead } from '../../zookeeper/shared-data/data-report.js';
 import { readSharedData } from '../../zookeeper/shared-data/report.js';
 import { showConnection, watchZooKeeper } from '../kit/changes.js';
 import { pluralize } from '../kit/terminal/text.js';
@@ -47,7 +47,7 @@ export function watchData(call: DataCall, name?: string): Promise<number> {
 }
 
 /** By their paths. */
-function itemsOf({ data }: SharedDataReport) {
+function itemsOf({ data }: DataReport) {
   const items = data.flatMap(({ entries, size, bytes, ...head }): DataItem[] => [
     ...(head.kind === 'scalar' ? [] : [{ head, entry: null }]),
     ...entries.map((entry) => ({ head, entry })),

@@ -1,13 +1,13 @@
 import type { PastTenure } from '../../core/lease/model/tenure-history.js';
 import type { FleetReport } from '../../zookeeper/configuration/fleet-report.js';
 import type { Standing } from '../../zookeeper/recipes/standing.js';
-import type { SharedDataReport } from '../../zookeeper/shared-data/data-report.js';
+import type { DataReport } from '../../zookeeper/shared-data/data-report.js';
 import type { NodeHealthJson } from './node-health.js';
 import type { StatusReport } from './status-report.js';
 
 // For the page, which may import no other room.
 export type { Contender, Standing } from '../../zookeeper/recipes/standing.js';
-export type { DataEntry, DatumReport, SharedDataReport } from '../../zookeeper/shared-data/data-report.js';
+export type { DataEntry, DataReport, DatumReport } from '../../zookeeper/shared-data/data-report.js';
 export type { FleetReport };
 
 /** Everything that a console shows of a cluster at one moment. */
@@ -161,7 +161,7 @@ export interface Tenure extends Pick<PastTenure, 'version' | 'taskId'> {
 /** What is followed in ZooKeeper's tree in addition to the discovery tree. */
 export interface TreeParts {
   readonly locks: readonly Standing[];
-  readonly data: readonly SharedDataReport[];
+  readonly data: readonly DataReport[];
   readonly configurations: readonly FleetReport[];
 }
 

@@ -1,5 +1,5 @@
 /** The shared data below one root. */
-export interface SharedDataReport {
+export interface DataReport {
   readonly zookeeper: string;
   readonly root: string;
   readonly exists: boolean;

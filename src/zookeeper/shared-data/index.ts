@@ -7,12 +7,12 @@ export { type ConditionalCall, type SharedDatum, SharedMap, SharedScalar, Shared
 export type { Condition } from './collision-chain.js';
 export type {
   DataEntry,
+  DataReport,
   DatumHead,
   DatumReport,
   Kind,
   Lifespan,
   Scalar,
-  SharedDataReport,
 } from './data-report.js';
 export type { DataCall } from './datum.js';
 export type { DatumRecord, Entry } from './entry.js';

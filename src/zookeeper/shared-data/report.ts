@@ -2,7 +2,7 @@ import { checkArguments, listOf, TEXT } from '../../core/base/arguments.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { nameAt } from '../client/znode-path.js';
 import { isFault, type Znode, type ZnodeReader } from '../client/zookeeper.js';
-import type { DataEntry, DatumHead, DatumReport, Scalar, SharedDataReport } from './data-report.js';
+import type { DataEntry, DataReport, DatumHead, DatumReport, Scalar } from './data-report.js';
 import { bareScalar, decodeEntry, decodeRecord, isBlank, versionOf } from './entry.js';
 import { type Address, dataFolder, HASHED_PATHS, isIndex, nodesFolder } from './layout.js';
 import { scalarProblem } from './scalar-codec.js';
@@ -36,11 +36,7 @@ const EXCERPT = 40;
 /** The shared data below these roots, shortened, as the part `data` of a `ClusterFollower`. */
 export function followedData(roots: readonly string[]) {
   checkArguments({ roots }, { roots: listOf(TEXT) });
-  return (
-    zookeeper: ZnodeReader,
-    signal: AbortSignal,
-    connect: string,
-  ): Promise<readonly SharedDataReport[]> => {
+  return (zookeeper: ZnodeReader, signal: AbortSignal, connect: string): Promise<readonly DataReport[]> => {
     const read = (root: string) =>
       readSharedData(zookeeper, { connect, root, limits: FOLLOWED_LIMITS }, signal);
     return Promise.all(roots.map(read));
@@ -57,7 +53,7 @@ export async function readSharedData(
   zookeeper: ZnodeReader,
   { connect, root, address, only = () => true, key, limits }: SharedDataQuery,
   signal?: AbortSignal,
-): Promise<SharedDataReport> {
+): Promise<DataReport> {
   const unlessDenied = <T>(answer: Promise<T>): Promise<T | 'denied'> =>
     answer.catch((error) => {
       if (isFault(error, 'no-auth')) return 'denied';

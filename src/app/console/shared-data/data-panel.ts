@@ -1,11 +1,6 @@
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import type {
-  DataEntry,
-  DatumReport,
-  SharedDataReport,
-  TreeReport,
-} from '../../../node/wire/cluster-snapshot.js';
+import type { DataEntry, DataReport, DatumReport, TreeReport } from '../../../node/wire/cluster-snapshot.js';
 import { question } from '../page/dialogs.js';
 import { type Folder, Folders, type Row, rowButton } from '../page/folders.js';
 import type { Frame } from '../page/frame.js';
@@ -26,7 +21,7 @@ interface DataProps {
 export function DataPanel({ tree, frame, isWritable }: DataProps) {
   const [filter, setFilter] = useState('');
   const [notice, setNotice] = useState('');
-  const last = useRef<readonly SharedDataReport[] | undefined>(undefined);
+  const last = useRef<readonly DataReport[] | undefined>(undefined);
   // Without ZooKeeper's answer it is not known either whether any data is followed.
   if (tree !== null) last.current = tree.data === undefined ? undefined : (tree.data ?? last.current ?? []);
   const all = last.current;
