@@ -26,6 +26,6 @@ export const HTTP_SETTINGS = {
     kind: parsed('paths', parsePaths),
     field: 'consoleData',
     needs: 'zookeeper',
-    sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
+    sentence: 'roots of shared data that the console shows, such as /shop/data',
   },
 } as const satisfies SettingRows;
