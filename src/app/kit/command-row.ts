@@ -1,6 +1,6 @@
 import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import type { SettingKind } from '../../core/settings/setting.js';
-import { STORE_SETTINGS } from '../../core/store/stores.js';
+import { STORE_SETTINGS } from '../../core/store/store-settings.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
 import { HTTP_SETTINGS } from '../http/http-settings.js';
 import type { Settings } from '../settings/settings.js';

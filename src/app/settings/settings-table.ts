@@ -1,7 +1,7 @@
 import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import { choice, type Setting, type SettingRows } from '../../core/settings/setting.js';
 import type { GivenSettings, SettingGroup, ValueOf } from '../../core/settings/sources.js';
-import { STORE_SETTINGS } from '../../core/store/stores.js';
+import { STORE_SETTINGS } from '../../core/store/store-settings.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
 import { ANNOUNCING_SETTINGS, ZOOKEEPER_SETTINGS } from '../../zookeeper/discovery/discovery-settings.js';
 import { CONFIG } from '../configuration/config-settings.js';

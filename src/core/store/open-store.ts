@@ -2,7 +2,8 @@ import { checkArguments, checked } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import type { LeaseStore } from './lease-store.js';
-import { ACCESS, checkEndpoint, parseStoreUrl, type StoreAccess } from './stores.js';
+import { checkEndpoint } from './store-settings.js';
+import { ACCESS, parseStoreUrl, type StoreAccess } from './stores.js';
 
 /** What a store needs in addition to its URL. */
 export interface OpenStoreOptions extends StoreAccess {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../base/errors.js';
-import { ACCESS, defaultStore, parseStoreUrl, STORE_FORMS, STORES, storeKindOf } from './stores.js';
+import { defaultStore } from './store-settings.js';
+import { ACCESS, parseStoreUrl, STORE_FORMS, STORES, storeKindOf } from './stores.js';
 
 describe('the list of stores', () => {
   it('has no scheme twice', () => {

@@ -2,7 +2,8 @@ import { checkKnown, checkPlain, OBJECT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import type { SettingRows } from '../../core/settings/setting.js';
-import { STORE_SETTINGS, STORES } from '../../core/store/stores.js';
+import { STORE_SETTINGS } from '../../core/store/store-settings.js';
+import { STORES } from '../../core/store/stores.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
 import { ANNOUNCING_SETTINGS, ZOOKEEPER_SETTINGS } from '../../zookeeper/discovery/discovery-settings.js';
 

@@ -10,13 +10,8 @@ import { isVisible } from '../../kit/call.js';
 import { listenerFor, programRoutes } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 import { ownClusterView } from '../own-cluster-view.js';
-import {
-  AskedMetrics,
-  BoundedLog,
-  type CollectedMetrics,
-  HealthMirror,
-  type LogLine,
-} from './node-mirror.js';
+import { BoundedLog, type LogLine } from './bounded-log.js';
+import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
 
 /** What the thread that answers over HTTP is started with; everything in it can be cloned, or moved. */
 export interface NodeHttpData {

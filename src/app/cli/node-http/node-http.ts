@@ -9,8 +9,9 @@ import type { Io } from '../../kit/io.js';
 import type { Logger } from '../../kit/log/logger.js';
 import { programWork } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
+import type { LogLine } from './bounded-log.js';
 import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-thread.js';
-import { HealthPublisher, type LogLine } from './node-mirror.js';
+import { HealthPublisher } from './node-mirror.js';
 import { RestartingWorker, type StartedThread } from './restarting-worker.js';
 
 interface NodeHttpOptions {

@@ -7,7 +7,7 @@ import { StoreError } from '../../../core/store/lease-store.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import { NodeMonitor } from '../../../node/runtime/node-monitor.js';
-import { AskedMetrics, BoundedLog, HealthMirror, HealthPublisher, type LogLine } from './node-mirror.js';
+import { AskedMetrics, HealthMirror, HealthPublisher } from './node-mirror.js';
 
 const DURATION = 15_000;
 
@@ -205,20 +205,4 @@ describe('the metrics of another thread', () => {
     metrics.answered(undefined);
     await refused;
   });
-});
-
-it('sends at most twenty lines in a second, and says later how many there were more', async () => {
-  const clock = new VirtualClock();
-  const lines: LogLine[] = [];
-  const log = new BoundedLog(clock, (line) => lines.push(line));
-  for (let i = 0; i < 100; i += 1) log.write('error', `line ${i}`, 'a stack');
-  expect(lines).toHaveLength(20);
-  expect(lines[19]).toEqual({ type: 'log', level: 'error', message: 'line 19', stack: 'a stack' });
-  await clock.advance(1_000);
-  log.write('warn', 'one more');
-  log.write('warn', 'another');
-  expect(lines.slice(20).map(({ message }) => message)).toEqual([
-    'one more (before that, 80 lines were left out)',
-    'another',
-  ]);
 });
