@@ -68,7 +68,7 @@ export async function consoleParts(options: ConsoleOptions): Promise<readonly No
   ];
 }
 
-/** Reads and mends what the cluster has in its store next to the leases. */
+/** The module that reads and mends what the cluster has in its store next to the leases. */
 export const clusterPart = () => import('./shards/shards-command.js');
 
 /** DNS next to HTTP, where `--dns` asks for it. @throws {ConfigError} as `openDns` does */

@@ -44,7 +44,7 @@ const CONFIG_SETTINGS = {
     kind: filePath,
     default: 'none',
     needs: 'config',
-    sentence: 'the file with a copy of the configuration, for a start without ZooKeeper',
+    sentence: 'the file with a copy of the configuration, for the command and for a start without ZooKeeper',
   },
   'config-required': {
     kind: onOff,

@@ -8,8 +8,7 @@ import type { DiscoveryReport, EntryReport } from '../../node/wire/cluster-snaps
 import { DISCOVERY_PATH, NODES_PATH } from '../../zookeeper/discovery/layout.js';
 import { answer, type Cell, type Column, complain, type Table, textOf, withRows } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import type { Screen } from '../kit/io.js';
-import { ExitCode, UsageError } from '../kit/io.js';
+import { ExitCode, type Screen, UsageError } from '../kit/io.js';
 import { formatAddress, pluralize } from '../kit/terminal/text.js';
 import { listLocks } from '../products.js';
 

@@ -20,12 +20,12 @@ export const HTTP_SETTINGS = {
     kind: parsed('paths', parsePaths),
     field: 'consoleLocks',
     needs: 'zookeeper',
-    sentence: 'paths of ZooKeeper: the console shows the locks there and below',
+    sentence: 'paths of ZooKeeper, separated by commas: the console shows the locks there and below',
   },
   'console-data': {
     kind: parsed('paths', parsePaths),
     field: 'consoleData',
     needs: 'zookeeper',
-    sentence: 'roots of shared data that the console shows, such as /shop/data',
+    sentence: 'roots of shared data that the console shows, separated by commas, such as /shop/data',
   },
 } as const satisfies SettingRows;

@@ -7,7 +7,7 @@ import { lock } from '../../zookeeper/recipes/lock.js';
 import { readLock, writeLock } from '../../zookeeper/recipes/read-write-lock.js';
 import { semaphore } from '../../zookeeper/recipes/semaphore.js';
 import { connectTo, type ZooKeeperCall } from '../kit/call.js';
-import type { HoldingOptions } from '../kit/holding.js';
+import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
 import { UsageError } from '../kit/io.js';
 import { type Hold, runHeldCommand } from '../supervisor/supervised-command.js';
 
@@ -46,6 +46,8 @@ export const holdRecipe =
   (kind: HeldKind) =>
   async (call: ZooKeeperCall<Options>, path: string, ...command: string[]): Promise<number> => {
     const { options, settings, io } = call;
+    // A wrong one is an error before anything is connected.
+    waitTimeout(options);
     const taskId = settings.taskId ?? (await defaultTaskId(io));
     const zookeeper = await connectTo(settings.zookeeper, io);
     let held: Hold | undefined;

@@ -13,14 +13,15 @@ const SHARDS_SETTINGS = {
     wanted: '--shards N with it',
     storeOnly: true,
     sentence:
-      'how many shards the nodes of the cluster share, each with one owner; the first task fixes the number',
+      'how many shards the nodes of the cluster share, each with one owner: GET /shards; the first task fixes the number',
   },
   'shard-stop-timeout': {
     kind: upToOneDay,
     default: '30s',
     needs: 'shards',
     storeOnly: true,
-    sentence: 'how long a program may take to stop a shard before the log reports it',
+    sentence:
+      'how long a program may take to stop a shard before the log reports it; the shard still waits for it',
   },
 } as const satisfies SettingRows;
 

@@ -110,7 +110,8 @@ export const LEASE_SETTINGS = {
   'node-id': {
     kind: checked('id', () => undefined),
     storeOnly: true,
-    sentence: 'a fixed node id, without a lease: a number, or "hostname" for the ordinal at its end',
+    sentence:
+      'a fixed node id, without a lease: a number, or "hostname" for the ordinal at the end of the host name',
   },
   provider: {
     kind: choice('store', 'zookeeper'),

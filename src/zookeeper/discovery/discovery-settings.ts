@@ -115,7 +115,7 @@ export const ANNOUNCING_SETTINGS = {
     repeatable: true,
     option: 'zookeeper.endpoints',
     needs: 'zookeeper',
-    sentence: 'an endpoint to announce, any number of times; NODELEASE_ANNOUNCE is a list',
+    sentence: 'an endpoint to announce, any number of times; NODELEASE_ANNOUNCE is a list with commas',
   },
   check: {
     kind: parsed('target', parseCheckTarget),

@@ -172,7 +172,7 @@ function addOption(
 ) {
   const option = new Option(flags, help);
   if (group !== undefined) option.helpGroup(`${group}:`);
-  if (standard !== undefined) option.default(standard);
+  if (standard !== undefined) option.default(kind ? kind.parse(standard, flags) : standard);
   if (option.required)
     option.argParser((value, earlier: unknown) => {
       // The parser takes the next word, whatever it is.

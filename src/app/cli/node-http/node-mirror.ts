@@ -36,7 +36,8 @@ export class HealthPublisher extends Publisher<NodeHealth> {
   }
 
   #onEvent(event: MonitorEvent) {
-    const ending = this.monitor.lease?.tenureTime?.signal; // The release begins without an event: from then on nothing is held, however long it takes.
+    // The release begins without an event: from then on nothing is held, however long it takes.
+    const ending = this.monitor.lease?.tenureTime?.signal;
     if (ending?.aborted === false) this.#forgetRelease ??= onAbort(ending, () => this.send());
     if (event.type === 'phase') this.send();
     // When all of what belongs to the event has happened.

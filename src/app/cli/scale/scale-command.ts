@@ -187,7 +187,7 @@ function line(event: ScaleEvent): string {
     }
     case 'forced': {
       const { id, taskId, version } = event.holder;
-      return `node id ${id} is taken away from task ${taskId}, which has not given it back in time: it loses version ${version}, and the task stops at its next renewal`;
+      return `node id ${id} is taken away from task ${taskId}, which has not given it back in time: the task loses version ${version}, and stops at its next renewal`;
     }
     case 'damaged':
       return `node id ${event.id}: its lease object ${event.problem}: left as it is (nodelease init --repair restores it)`;

@@ -1,6 +1,9 @@
 import type { ShardsMember, ShardsReport } from '../../../node/wire/cluster-snapshot.js';
 
-/** All members with the shards that they own, those with the most shards first; the shards that are to move, without an owner, and that fail. */
+/**
+ * All members with the shards that they own, those with the most shards first; the shards that are to move, without
+ * an owner, and that fail.
+ */
 export function partsOf({ members, shards, failed }: ShardsReport) {
   const owned = members.map((): number[] => []);
   const moving: number[] = [];
