@@ -10,13 +10,6 @@ const FRESH_SHARE = 1 / 4;
 const BEAT_SHARE = 1 / 12;
 
 /**
- * Until when the servers keep a session, by what they have answered to it: a time of the monotonic clock, in
- * milliseconds. A process that was paused does not know its session's end in another way.
- */
-export const keptUntil = (heardBy: (at: number) => number, timeoutMs: number, now: number): number =>
-  heardBy(now - timeoutMs * RELAY_SHARE) + timeoutMs * (1 - RESERVE_SHARE);
-
-/**
  * Until when the servers cannot have ended a session, by the writes that they answered. That is half a
  * time-out after the sending of the last write if there is one every sixth of it, and a third if the session
  * was idle. The arithmetic, and its limits: docs/design/allocation.md, "One holder". No input, no output:

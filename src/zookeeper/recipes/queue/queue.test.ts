@@ -6,6 +6,7 @@ import {
   settled,
   VirtualClock,
 } from '../../../../test/support/virtual-clock.js';
+import type { Znode } from '../../client/zookeeper.js';
 import { queue } from './queue.js';
 import { encodeItems } from './queue-items.js';
 
@@ -47,53 +48,58 @@ describe('an iteration over a queue that is ended', () => {
   });
 });
 
-describe('a taker that was paused for longer than its session lasts', () => {
-  /** Another taker has had what is in the znode, and acknowledged it, before the answer is read. */
-  async function takenAfterPause(items: string, atRead: boolean): Promise<string[]> {
+describe('a taker that was paused', () => {
+  /**
+   * Takes two items, with a pause at the answer to the read of the znode or between the two.
+   *
+   * @param lost whether another taker has them meanwhile, and acknowledges them
+   */
+  async function takenAround(pauseMs: number, items: string, atRead: boolean, lost: boolean) {
     const clock = new VirtualClock();
     const zookeeper = new AnySession(clock);
-    zookeeper.put('/queue', '', undefined);
-    zookeeper.put('/queue-locks', '', undefined);
-    zookeeper.put('/queue/queue-0000000000', '', undefined);
+    const path = '/queue/queue-0000000000';
+    for (const made of ['/queue', '/queue-locks', path]) zookeeper.put(made, '', undefined);
+    const { stat } = zookeeper.znodes.get(path) as Znode;
+    zookeeper.znodes.set(path, { stat, data: encodeItems([...items].map((item) => Buffer.from(item))) });
+    let isPaused = false;
     const pause = () => {
-      const heardAt = clock.monotonic();
-      zookeeper.heardBy = () => heardAt;
-      zookeeper.znodes.delete('/queue/queue-0000000000');
-      zookeeper.znodes.delete('/queue-locks/queue-0000000000');
-      clock.freeze(2 * SESSION_MS);
+      if (isPaused) return;
+      isPaused = true;
+      const [pausedAt, heardBy] = [clock.monotonic(), zookeeper.heardBy];
+      clock.freeze(pauseMs);
+      const goesOnAt = clock.monotonic();
+      zookeeper.heardBy = (at) => (at < goesOnAt ? Math.min(pausedAt, heardBy(at)) : heardBy(at));
+      if (lost) for (const gone of [path, '/queue-locks/queue-0000000000']) zookeeper.znodes.delete(gone);
     };
-    zookeeper.fault = async (operation, path, apply) => {
+    zookeeper.fault = async (operation, of, apply) => {
       apply();
-      if (atRead && operation === 'read' && path === '/queue/queue-0000000000') pause();
+      if (atRead && operation === 'read' && of === path) pause();
     };
-    const znode = zookeeper.znodes.get('/queue/queue-0000000000');
-    if (znode)
-      zookeeper.znodes.set('/queue/queue-0000000000', {
-        ...znode,
-        data: encodeItems([...items].map((item) => Buffer.from(item))),
-      });
-    const options = {
-      format: 'distributed',
-      lockPath: '/queue-locks',
-      clock,
-      random: seededRandom(1),
-    } as const;
-    const one = queue(zookeeper, '/queue', options);
+    const options = { format: 'distributed', lockPath: '/queue-locks', clock } as const;
+    const one = queue(zookeeper, '/queue', { ...options, random: seededRandom(1) });
     const taken: string[] = [];
-    const take = async () => {
-      taken.push(String((await one.take({ timeoutMs: 0 })).data));
+    const take = async () => taken.push(String((await one.take({ timeoutMs: 60_000 })).data));
+    const takeTwo = async () => {
+      await take();
       pause();
-      taken.push(String((await one.take({ timeoutMs: 0 })).data));
+      await take();
     };
     await inVirtualTime(
       clock,
-      take().catch(() => taken.push('nothing')),
+      takeTwo().catch(() => undefined),
     );
-    return taken;
+    return { taken, writes: zookeeper.calls.filter((call) => /^(?!read|children)/.test(call)).length };
   }
 
-  it('does not hand out what it has read, nor what is left of a znode', async () => {
-    expect(await takenAfterPause('a', true)).toEqual(['nothing']);
-    expect(await takenAfterPause('ab', false)).toEqual(['a', 'nothing']);
+  it('for longer than its session lasts: does not hand out what it has read, nor what is left of a znode', async () => {
+    expect((await takenAround(2 * SESSION_MS, 'a', true, true)).taken).toEqual([]);
+    expect((await takenAround(2 * SESSION_MS, 'ab', false, true)).taken).toEqual(['a']);
+  });
+
+  it('for less: asks the servers, and hands out', async () => {
+    const { taken, writes } = await takenAround(0.8 * SESSION_MS, 'ab', true, false);
+    expect(taken).toEqual(['a', 'b']);
+    expect(writes).toBeLessThan(10);
+    expect((await takenAround(0.8 * SESSION_MS, 'ab', false, false)).taken).toEqual(['a', 'b']);
   });
 });

@@ -77,7 +77,7 @@ export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions)
   if (lockPath === undefined)
     return new ZnodeQueue(recipe, options, async (name, wait) => {
       const items = await takeItems(wait, options, name);
-      return items.map((item) => ({ item, isHeld: () => true }));
+      return items.map((item) => ({ item, isHeld: async () => true }));
     });
   if (format === 'simple')
     throw new ConfigError(
@@ -155,8 +155,10 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     return inTime(this.recipe, options, 'had no item', async (wait) => {
       for (;;) {
         const taken = this.#taken.shift();
-        if (taken?.isHeld()) return taken.item;
-        if (taken !== undefined) void this.#putBack(taken);
+        if (taken !== undefined) {
+          if (await this.#isHeld(taken, wait)) return taken.item;
+          continue;
+        }
         const name = this.#names.shift();
         if (name === undefined) await this.#list(wait);
         else await this.#takeZnode(name, wait);
@@ -171,6 +173,17 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     } finally {
       // A znode may hold several items: other takers get the rest.
       for (const left of this.#taken.splice(0)) await this.#putBack(left);
+    }
+  }
+
+  /** Whether it may be handed out; puts it back if not. */
+  async #isHeld(taken: Claim<T>, wait: Wait): Promise<boolean> {
+    let isHeld = false;
+    try {
+      isHeld = await taken.isHeld(wait);
+      return isHeld;
+    } finally {
+      if (!isHeld) void this.#putBack(taken);
     }
   }
 

@@ -1,7 +1,7 @@
 import { orAborted } from '../../../core/base/abort.js';
 import { BoundSession } from '../../client/bound-session.js';
 import { whileConnectionIsAway } from '../../client/retry.js';
-import { keptUntil } from '../../client/session-deadline.js';
+import { SessionDeadline } from '../../client/session-deadline.js';
 import { type CallOptions, isFault, type MultiOperation } from '../../client/zookeeper.js';
 import type { Recipe } from '../recipe.js';
 import { outcomeUnknown, RecipeError } from '../recipe.js';
@@ -31,17 +31,21 @@ export interface TakenItem extends AsyncDisposable {
 /** What is taken and not handed out yet. */
 export interface Claim<T> {
   readonly item: T;
-  /** False once another taker may have it. Compares clocks: this process may have been paused. */
-  isHeld(): boolean;
+  /**
+   * Whether no other taker can have it yet. Compares clocks, since this process may have been paused, and asks the
+   * servers where the time that they have proven is over.
+   */
+  isHeld(wait: Wait): Promise<boolean>;
 }
 
 /** At least once: locks an item. None where another taker has it, or the session has ended. */
 export async function claimItem(
-  { recipe, signal, retryIn }: Wait,
+  wait: Wait,
   locks: Recipe,
   name: string,
   onDamaged: OnDamaged | undefined,
 ): Promise<Claim<TakenItem>[]> {
+  const { recipe, signal, retryIn } = wait;
   const { zookeeper, random, clock } = recipe;
   const { sessionId, timeoutMs } = await zookeeper.whenConnected({
     timeoutMs: Number.POSITIVE_INFINITY,
@@ -59,18 +63,37 @@ export async function claimItem(
     if (await isOwn()) await session.remove(lock);
   };
   const unlock = () => void whileConnectionIsAway(recipe, session)(unlocked).catch(() => undefined);
-  const isHeld = () => {
-    const now = clock.monotonic();
-    return now < keptUntil((at) => session.heardBy(at), timeoutMs, now);
+  const deadline = new SessionDeadline(timeoutMs, (at) => session.heardBy(at));
+  // Reads prove nothing: a server that is cut off still answers them (docs/design/allocation.md, "One holder").
+  const isHeld = async (asked: Wait): Promise<boolean> => {
+    const { state } = zookeeper;
+    if (state.status === 'connected') deadline.limit(state.timeoutMs);
+    try {
+      for (let isFirst = true; deadline.until <= clock.monotonic(); isFirst = false) {
+        if (!isFirst) await clock.sleep(deadline.beatMs, asked.signal);
+        const beatAt = clock.monotonic();
+        await asked.retryIn(session)((call) => session.multi([{ type: 'check', path: lock }], call));
+        deadline.answered(beatAt);
+      }
+      return true;
+    } catch (error) {
+      if (isFault(error, 'no-node', 'session-expired')) return false;
+      throw error;
+    }
   };
   const retry = retryIn(session);
-  const create = (call: CallOptions) => session.createWithParents(lock, mark, 'ephemeral', call);
+  let sentAt = 0;
+  const create = (call: CallOptions) => {
+    sentAt = clock.monotonic();
+    return session.createWithParents(lock, mark, 'ephemeral', call);
+  };
   const { error, mayBeDone } = await writeOnce(retry, create);
+  if (error === undefined) deadline.answered(sentAt);
   try {
     if (error !== undefined && !(mayBeDone && isFault(error, 'node-exists') && (await retry(isOwn))))
       throw error;
     const znode = await retry((call) => session.read(path, call));
-    if (znode === undefined) {
+    if (znode === undefined || !(await isHeld(wait))) {
       unlock();
       return [];
     }
