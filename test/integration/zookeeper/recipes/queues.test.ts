@@ -269,16 +269,13 @@ describe('a queue with a lock path', () => {
     const observer = await scene.open();
     await queue(observer, PATH, LOCKED).put('one');
     await observer.ensurePath(LOCKS);
-    const losing = beforeFirst(
-      beforeFirst(client, 'createWithParents', () => proxy.stall('to-client')),
-      'multi',
-      () => proxy.stall('to-client'),
-    );
+    const losing = beforeFirst(client, 'createWithParents', () => proxy.stall('to-client'));
     const taking = queue(losing, PATH, LOCKED).take();
     await expect.poll(() => children(observer, LOCKS)).toHaveLength(1);
     loseReply(proxy);
     const item = await taking;
     expect(item.data.toString()).toBe('one');
+    proxy.stall('to-client');
     const acknowledging = item.ack();
     await expect.poll(() => children(observer)).toEqual([]);
     loseReply(proxy);
