@@ -84,8 +84,7 @@ const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 export class ChildrenView<T> {
   /** Resolves once all has been read for the first time. Never rejects, nor resolves when closed before. */
   readonly ready: Promise<void>;
-  /** True once everything has been read for the first time. */
-  isWhole = false;
+  #isWhole = false;
   readonly #znodes = new Map<string, ViewedZnode<T>>();
   #becomeReady: () => void = () => undefined;
   #forgetSession: () => void = () => undefined;
@@ -117,6 +116,11 @@ export class ChildrenView<T> {
    */
   get stale(): { readonly since: number } | undefined {
     return this.#staleSince === undefined ? undefined : { since: this.#staleSince };
+  }
+
+  /** True once everything has been read for the first time. */
+  get isWhole(): boolean {
+    return this.#isWhole;
   }
 
   /** How many znodes are followed. */
@@ -185,7 +189,7 @@ export class ChildrenView<T> {
     // An answer may be handed over just after its connection was lost.
     if (!isWhole || this.options.zookeeper.state.status !== 'connected' || this.isClosed) return;
     this.#staleSince = undefined;
-    this.isWhole = true;
+    this.#isWhole = true;
     this.options.onChange?.();
     this.#becomeReady();
   }
@@ -272,7 +276,7 @@ export class ChildrenView<T> {
   }
 
   #changed() {
-    if (this.#isReporting || !this.isWhole) return;
+    if (this.#isReporting || !this.#isWhole) return;
     this.#isReporting = true;
     queueMicrotask(() => {
       this.#isReporting = false;

@@ -104,6 +104,7 @@ describe('credentials', () => {
     's3cret',
     'sasl:app:s3cret',
     'DIGEST:app:s3cret',
+    ['digest:app:s3cret'] as never,
   ])('are refused as %j, without showing any of it but the scheme', (text) => {
     const refusal = (() => {
       try {

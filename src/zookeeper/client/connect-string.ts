@@ -119,10 +119,11 @@ export interface DigestAuth {
  */
 export function parseAuth(text: string, label: string): DigestAuth {
   checkArguments({ label });
-  // Another type of value may hold a password, too.
-  const shown = typeof text === 'string' && text.startsWith('digest:') ? 'digest:…' : '…';
-  checkPlain(text, label, shown);
-  const [scheme, user, ...rest] = text.split(':');
+  // Another type of value may hold a password, too: it is not shown either.
+  const given = TEXT.is(text) ? text : '';
+  const shown = given.startsWith('digest:') ? 'digest:…' : '…';
+  checkPlain(given, label, shown);
+  const [scheme, user, ...rest] = given.split(':');
   const password = rest.join(':');
   if (scheme !== 'digest' || user === undefined || user === '' || password === '') {
     throw new ConfigError(label, shown, 'digest:USER:PASSWORD, the digest scheme being the only one');

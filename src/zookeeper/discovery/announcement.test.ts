@@ -148,6 +148,7 @@ describe('an announcement that cannot be', () => {
     ['endpoints[1]', { endpoints: [{ endpoint: 'pay' }, null] }],
     ['endpoints[0]', { endpoints: [{ name: 'pay' }] }],
     ['endpoints[0]', { endpoints: [{ endpoint: 'pay', kee: 'visa' }] }],
+    ['endpoints[0]', { endpoints: [{ endpoint: 'pay', clock: 'visa' }] }],
     ['endpoints[0].endpoint', { endpoints: [{ endpoint: '' }] }],
     ['endpoints[0].endpoint', { endpoints: [{ key: 'visa' }] }],
     ['endpoints[0].key', { endpoints: [{ endpoint: 'pay', key: 'a/b' }] }],

@@ -1,4 +1,4 @@
-import { checkArguments, checked, checkKnown, NAME } from '../../core/base/arguments.js';
+import { checkArguments, checked, NAME } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { isObject } from '../../core/base/fields.js';
 import { hostAddress } from '../../core/base/host/facts.js';
@@ -235,7 +235,8 @@ function checkEndpoints(endpoints: unknown) {
   for (const [index, given] of endpoints.entries()) {
     const label = `endpoints[${index}]`;
     if (!isObject(given)) throw wrongValue(label, given, "an object such as { endpoint: 'pay' }");
-    checkKnown(given, ENDPOINT_FIELDS, label);
+    const other = Object.keys(given).find((name) => !ENDPOINT_FIELDS.includes(name));
+    if (other !== undefined) throw wrongValue(label, other, `one of ${ENDPOINT_FIELDS.join(', ')}`);
     const { endpoint, key, fields } = given;
     if (typeof endpoint !== 'string') throw wrongValue(`${label}.endpoint`, endpoint, 'a name');
     if (key !== undefined && typeof key !== 'string')

@@ -150,9 +150,9 @@ export class DiscoveryTree {
     const { id: nodeId, taskId, version } = this.options.lease;
     const path = entryPath(entry, nodeId);
     const data = encodeAssignment({ ...fields, taskId, nodeId, version });
-    const onGone = (entry: AnnouncedZnode) => {
+    const onGone = (znode: AnnouncedZnode) => {
       this.#entries.delete(path);
-      this.#loop.forget(entry);
+      this.#loop.forget(znode);
     };
     const announced = this.#entries.get(path) ?? new AnnouncedZnode(path, this.options, onGone);
     this.#entries.set(path, announced);

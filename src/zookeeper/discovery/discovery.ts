@@ -96,6 +96,7 @@ export class Discovery {
   #left = false;
   readonly #ending = new AbortController();
   #forgetLease = () => {};
+  readonly #closed = shareAnswer(() => this.#close());
 
   constructor(private readonly options: DiscoveryOptions) {
     const { zookeeper, lease, clock, random, readyTimeoutMs } = checked(options, {
@@ -229,7 +230,11 @@ export class Discovery {
    * Takes this node out of the tree and ends the session. Resolves when that is done, or soon after if no
    * server answers; never rejects.
    */
-  readonly close = shareAnswer(async () => {
+  close(): Promise<void> {
+    return this.#closed();
+  }
+
+  async #close() {
     // First, and in this tick: the process may be about to exit.
     const ended = this.options.zookeeper.close();
     this.#left = true;
@@ -238,7 +243,7 @@ export class Discovery {
     this.nodes.close();
     this.idWidth.close();
     await Promise.all([ended, this.tree.close(), this.services.close(), this.#loop.close(), this.ready]);
-  });
+  }
 
   readonly #emit = (event: DiscoveryEvent): void => {
     if (this.options.onEvent !== undefined) notify(this.options.onEvent, event);

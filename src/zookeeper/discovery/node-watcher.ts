@@ -34,6 +34,8 @@ interface Seen {
  *
  * The tree mirrors the leases and decides nothing. Not guaranteed: that each change is seen, only that the
  * last one is.
+ *
+ * `onChange` passes the cluster node ids whose nodes have come, changed or gone since the last call.
  */
 export class NodeWatcher extends FollowedZnodes<Seen, ReadonlySet<number>> {
   readonly #nodes = new Map<number, Assignment>();

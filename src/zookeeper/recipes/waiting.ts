@@ -63,6 +63,7 @@ export async function inTime<T>(
   const tookMs = clock.monotonic() - begun;
   const isTry = waitMs <= tookMs;
   const limitMs = (isTry ? atLeastMs : waitMs) - tookMs;
+  // `timeout`: the servers did not answer, or the connection was away, when the time was up.
   const atEnd = () =>
     isTry || zookeeper.state.status !== 'connected'
       ? new ZooKeeperError(

@@ -1,4 +1,4 @@
-import { checked, checkKnown, kind, TEXT } from '../../core/base/arguments.js';
+import { checkArguments, checked, checkKnown, kind, maybe, OBJECT, TEXT } from '../../core/base/arguments.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { ZooKeeperTls } from '../client/connection/tls.js';
 import {
@@ -6,8 +6,9 @@ import {
   openZooKeeper,
   type ZooKeeperClient,
 } from '../client/zookeeper-client.js';
-import type { PayloadCodec } from './instance/payload-codec.js';
+import { PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
 import { ServiceDiscovery, type ServiceEvent } from './service-discovery.js';
+import { BASE_PATH } from './service-path.js';
 
 /** Options of {@link connectServices}. */
 export interface ConnectServicesOptions<P> {
@@ -78,6 +79,7 @@ export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDi
  * @throws {ConfigError} when an option is unknown, malformed or out of range
  */
 export function connectServices<P = unknown>(options: ConnectServicesOptions<P>): ConnectedServices<P> {
+  checkArguments({ options }, { options: OPTIONS });
   checkKnown(options, OPTION_NAMES);
   const {
     connect,
@@ -85,7 +87,7 @@ export function connectServices<P = unknown>(options: ConnectServicesOptions<P>)
     tls,
     sessionTimeoutMs = DISCOVERY_SESSION_TIMEOUT_MS,
     ...discovery
-  } = checked(options, { connect: SERVERS });
+  } = checked(options, KINDS);
   const zookeeper = openZooKeeper({ connect, auth, tls, sessionTimeoutMs });
   try {
     return new ConnectedServices<P>(zookeeper, discovery);
@@ -95,7 +97,13 @@ export function connectServices<P = unknown>(options: ConnectServicesOptions<P>)
   }
 }
 
-const SERVERS = kind('servers such as zk1:2181,zk2:2181/shop', TEXT.is);
+const OPTIONS = kind("an object such as { connect: 'zk1:2181' }", OBJECT.is);
+
+const KINDS = {
+  connect: kind('servers such as zk1:2181,zk2:2181/shop', TEXT.is),
+  basePath: maybe(BASE_PATH),
+  payload: maybe(PAYLOAD),
+};
 
 const OPTION_NAMES: readonly (keyof ConnectServicesOptions<unknown>)[] = [
   'connect',

@@ -88,4 +88,13 @@ describe('an instance that is down', () => {
     }
     expect(clock.looks).toBe(10);
   });
+
+  it('is not due when only errors that were not enough expire, and no clock is read for them', () => {
+    const { clock, down } = downInstances(2);
+    down.note(instanceOf('a'));
+    clock.looks = 0;
+    Object.assign(clock, { wall: 1_000, time: 1_000 });
+    expect(down.due).toBe(false);
+    expect(clock.looks).toBe(0);
+  });
 });

@@ -26,6 +26,9 @@ const DEFAULT_THRESHOLD = 2;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const MAX_TIMEOUT_MS = 86_400_000;
 
+/** By registration, in the order in which the entries expire. */
+type Expiring<T = unknown> = Map<string, T & { readonly expiresAt: number }>;
+
 /**
  * Which instances are down, by the errors that were noted: Curator's DownInstancePolicy, on the monotonic
  * clock and without a timer.
@@ -33,8 +36,9 @@ const MAX_TIMEOUT_MS = 86_400_000;
 export class DownInstances {
   readonly #threshold: number;
   readonly #timeoutMs: number;
-  /** By registration, in the order in which they expire: the errors of each since the first that counts. */
-  readonly #noted = new Map<string, { errors: number; readonly expiresAt: number }>();
+  /** The instances that are not down yet: the errors of each since the first that counts. */
+  readonly #noted: Expiring<{ errors: number }> = new Map();
+  readonly #down: Expiring = new Map();
   #checkedAt: number | undefined;
 
   /** @throws {ConfigError} when the policy is out of range */
@@ -57,14 +61,14 @@ export class DownInstances {
   /**
    * Whether an instance is to come back, at most a millisecond late. It is called at every pick. The
    * monotonic clock, which may be slow, is read at most once in a millisecond of the wall clock, and no clock
-   * is read without errors.
+   * is read while no instance is down.
    */
   get due(): boolean {
-    if (this.#noted.size === 0) return false;
+    if (this.#down.size === 0) return false;
     const now = this.clock.now();
     if (now === this.#checkedAt) return false;
     this.#checkedAt = now;
-    const [oldest] = this.#noted.values();
+    const [oldest] = this.#down.values();
     return oldest !== undefined && this.clock.monotonic() >= oldest.expiresAt;
   }
 
@@ -73,38 +77,38 @@ export class DownInstances {
    * went down now.
    */
   note(instance: ServiceInstance): boolean {
-    this.#expire();
+    this.#expire(this.#noted);
+    this.#expire(this.#down);
     const key = registrationKey(instance);
-    const noted = this.#noted.get(key);
-    const errors = (noted?.errors ?? 0) + 1;
-    if (noted && errors !== this.#threshold) {
-      noted.errors = errors;
-      return false;
-    }
-    // At the end of the order again: the time of an instance that goes down begins with its last error.
+    if (this.#down.has(key)) return false;
+    const expiresAt = this.clock.monotonic() + this.#timeoutMs;
+    const noted = this.#noted.get(key) ?? { errors: 0, expiresAt };
+    noted.errors += 1;
+    this.#noted.set(key, noted);
+    if (noted.errors < this.#threshold) return false;
     this.#noted.delete(key);
-    this.#noted.set(key, { errors, expiresAt: this.clock.monotonic() + this.#timeoutMs });
-    return errors === this.#threshold;
+    // The time of an instance that goes down begins with its last error.
+    this.#down.set(key, { expiresAt });
+    return true;
   }
 
   isDown(instance: ServiceInstance): boolean {
-    // Without errors no key is made.
-    if (this.#noted.size === 0) return false;
-    return (this.#noted.get(registrationKey(instance))?.errors ?? 0) >= this.#threshold;
+    // No key is made while no instance is down.
+    return this.#down.size > 0 && this.#down.has(registrationKey(instance));
   }
 
   /** The given instances that are not down. */
   up<P>(instances: readonly ServiceInstance<P>[]): readonly ServiceInstance<P>[] {
-    this.#expire();
+    this.#expire(this.#down);
     return instances.filter((instance) => !this.isDown(instance));
   }
 
-  #expire() {
-    if (this.#noted.size === 0) return;
+  #expire(entries: Expiring) {
+    if (entries.size === 0) return;
     const now = this.clock.monotonic();
-    for (const [key, { expiresAt }] of this.#noted) {
+    for (const [key, { expiresAt }] of entries) {
       if (now < expiresAt) return;
-      this.#noted.delete(key);
+      entries.delete(key);
     }
   }
 }

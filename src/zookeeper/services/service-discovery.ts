@@ -84,14 +84,14 @@ export class ServiceDiscovery<P = unknown> {
     private readonly options: ServiceDiscoveryOptions<P>,
     private readonly shared?: ReconcileLoop,
   ) {
-    const { zookeeper, clock, random } = checked(options, {
+    const { zookeeper, clock, random, basePath } = checked(options, {
       payload: maybe(PAYLOAD),
       lease: maybe(LEASE),
     });
     checkArguments({ zookeeper, clock, random });
     this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);
     this.#directory = new ServiceDirectory<P>({
-      ...options,
+      ...{ zookeeper, clock, basePath },
       payload: this.#payload,
       onUnreadable: this.#reports,
     });

@@ -1,4 +1,4 @@
-import { checkPlain } from '../../core/base/arguments.js';
+import { checkArguments, checkPlain, kind, TEXT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { checkZnodeName, isReserved, pathProblem } from '../client/znode-path.js';
 
@@ -8,6 +8,8 @@ export const DISCOVERY_PATH = '/discovery';
 /** Where services are registered by default: Spring Cloud's root. Curator itself has no default. */
 export const DEFAULT_BASE_PATH = '/services';
 
+export const BASE_PATH = kind(`an absolute path such as ${DEFAULT_BASE_PATH}`, TEXT.is);
+
 /**
  * Checks that services can be registered below a path.
  *
@@ -16,10 +18,10 @@ export const DEFAULT_BASE_PATH = '/services';
  * or the servers
  */
 export function checkBasePath(basePath: string, label = 'basePath'): void {
+  checkArguments({ [label]: basePath }, { [label]: BASE_PATH });
   checkPlain(basePath, label);
   const problem = pathProblem(basePath) ?? ownerProblem(basePath);
-  if (problem !== undefined)
-    throw new ConfigError(label, basePath, `an absolute path such as ${DEFAULT_BASE_PATH} (${problem})`);
+  if (problem !== undefined) throw new ConfigError(label, basePath, `${BASE_PATH.expected} (${problem})`);
 }
 
 /** Foreign znodes would pass for services there. */

@@ -167,9 +167,9 @@ function cell(column: string, text: string, path: string): ComponentChildren {
 
 /** Chooses one of the revisions to compare. */
 function compare(end: string, revision: string) {
-  const address = new URLSearchParams(location.hash.slice(1));
-  address.set(end, revision);
-  location.hash = `${address}`;
+  const compared = new URLSearchParams(location.hash.slice(1));
+  compared.set(end, revision);
+  location.hash = `${compared}`;
 }
 
 document.title = 'configurations · nodelease';

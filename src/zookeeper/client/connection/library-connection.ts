@@ -126,8 +126,8 @@ export class LibraryConnection {
     };
     const asked = manager.onSocketConnected.bind(manager);
     manager.onSocketConnected = () => {
-      this.#guard.now = clock.monotonic();
-      if (this.#attempt) this.#attempt.askedAt = this.#guard.now;
+      this.#guard.readAt = clock.monotonic();
+      if (this.#attempt) this.#attempt.askedAt = this.#guard.readAt;
       asked();
     };
     const closed = manager.onSocketClosed.bind(manager);
@@ -268,7 +268,7 @@ export class LibraryConnection {
     const lastHeard = () => this.#guard.lastHeard;
     const ask = () => {
       // All answers from now on come after this request.
-      this.#guard.now = clock.monotonic();
+      this.#guard.readAt = clock.monotonic();
       void this.#probe();
     };
     void fallsSilent({ clock, intervalMs, lastHeard, ask, signal: attempt.over.signal }).then((isSilent) => {
@@ -286,7 +286,7 @@ export class LibraryConnection {
     this.#answersBefore = this.requests.answers;
     if (this.#onConnected) this.#onConnected();
     else if (this.#isUnproven)
-      // Answered, be it by a refusal.
+      // A request over the connection has to be answered first, be it by a refusal.
       void this.#probe().then(() => {
         if (!attempt.over.signal.aborted && this.requests.answers > this.#answersBefore) report();
       });

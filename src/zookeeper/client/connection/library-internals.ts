@@ -123,8 +123,12 @@ export class MessageGuard {
   code: number | undefined;
   /** The last whole message came at this time of the monotonic clock, or later. */
   lastHeard = 0;
-  /** The time at the last reading of the clock, for those that read it. */
-  now = Number.NEGATIVE_INFINITY;
+  /**
+   * When the clock was last read, on the monotonic clock. The connection sets it when a socket connects and
+   * when it probes, the pipeline at the start of each turn with requests. {@link lastHeard} takes it, since
+   * reading the clock for each message would be slow, and an earlier time is safe.
+   */
+  readAt = Number.NEGATIVE_INFINITY;
   /** The message that is being handed over. */
   message: Buffer | undefined;
   #rest: Buffer = Buffer.alloc(0);
@@ -154,7 +158,7 @@ export class MessageGuard {
         return;
       }
       if (buffer.length < end) break;
-      this.lastHeard = this.now;
+      this.lastHeard = this.readAt;
       try {
         this.#handOver(buffer.subarray(0, end));
       } catch (error) {

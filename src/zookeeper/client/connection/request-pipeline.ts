@@ -97,8 +97,8 @@ export class RequestPipeline {
     if (this.#turn) return this.#turn;
     const { manager, guard, clock } = this.options;
     const { socket } = manager;
-    guard.now = now ?? clock.monotonic();
-    this.#turn = { socket, sentAt: guard.now, last: [] };
+    guard.readAt = now ?? clock.monotonic();
+    this.#turn = { socket, sentAt: guard.readAt, last: [] };
     socket?.cork();
     process.nextTick(() => this.flush());
     return this.#turn;

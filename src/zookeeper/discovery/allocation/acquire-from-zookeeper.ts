@@ -274,7 +274,7 @@ class IdAllocator {
       const problem =
         why === undefined
           ? `none of the ${count} node ids became free in time`
-          : `no node id could be had in time: ${why}`;
+          : `no node id could be acquired in time: ${why}`;
       throw new AcquireTimeoutError(`${zookeeper.description}: ${problem}`);
     }
     // The first report of a new watch counts as a change: the earlier scan did not see what happened until

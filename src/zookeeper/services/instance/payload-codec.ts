@@ -215,8 +215,8 @@ export function uriSpecForSpring(instance: ServiceInstance): UriSpec {
 }
 
 /**
- * Whether an instance may be picked. `out of service`: not by the status in its metadata, as Spring's load
- * balancer sees it: there is an `instance_status` other than UP.
+ * The state of an instance, of which only `enabled` may be picked. `out of service` is by the status in its
+ * metadata, as Spring's load balancer sees it: there is an `instance_status` other than UP.
  */
 export function instanceState({
   enabled,

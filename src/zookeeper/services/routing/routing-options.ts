@@ -1,4 +1,4 @@
-import { checked, kind, listOf, maybe, TEXT, whole } from '../../../core/base/arguments.js';
+import { checkArguments, checked, kind, listOf, maybe, TEXT, whole } from '../../../core/base/arguments.js';
 import { ConfigError } from '../../../core/base/errors.js';
 
 /**
@@ -32,12 +32,14 @@ export interface RoutingOptions {
   readonly headersTimeoutMs?: number | undefined;
 }
 
+const STATUSES = 'status codes, 500 … 599';
+
 const KINDS = {
   hosts: maybe(
     kind("an array of host names, or 'any'", (value) => value === 'any' || listOf(TEXT).is(value)),
   ),
   maxAttempts: maybe(kind('an integer, 1 … 16', whole(1, 16).is)),
-  retryStatuses: maybe(kind('status codes, 500 … 599', listOf(whole(500, 599)).is)),
+  retryStatuses: maybe(kind(STATUSES, Array.isArray)),
   headersTimeoutMs: maybe(
     kind('milliseconds, 1 or more', (value) => Number.isFinite(value) && (value as number) >= 1),
   ),
@@ -54,6 +56,9 @@ export function checkRoutingOptions(name: string, options: RoutingOptions) {
     retryStatuses = [502, 503, 504],
     headersTimeoutMs,
   } = checked(options, KINDS);
+  // One by one: the error shows the wrong one.
+  for (const status of retryStatuses)
+    checkArguments({ retryStatuses: status }, { retryStatuses: kind(STATUSES, whole(500, 599).is) });
   return {
     isMeant: originMatcher(name, hosts),
     maxAttempts,

@@ -299,3 +299,9 @@ it.each<[RoutingOptions]>([
 ])('refuses %j', (options) => {
   expect(() => serviceInterceptor(picker, options)).toThrow(ConfigError);
 });
+
+it('names the status that is none of a server', () => {
+  expect(() => serviceInterceptor(picker, { retryStatuses: [502, 404] })).toThrow(
+    'retryStatuses: expected status codes, 500 … 599, got 404',
+  );
+});
