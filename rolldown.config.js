@@ -41,7 +41,7 @@ const command = defineConfig({
         {
           name: 'run',
           priority: 2,
-          test: /\/(run-command|workload|hold-node|lease-source|acquire-lease|inspect|open-store|store-driver)\.ts$/,
+          test: /\/(run-command|workload|hold-node|lease-source|acquire-lease|inspect|open-store|store-driver|store\/changes)\.ts$/,
         },
         {
           name: 's3',

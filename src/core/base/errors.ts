@@ -1,3 +1,5 @@
+import { withoutSecrets } from './redaction.js';
+
 /** Every failure that nodelease reports is one of these. `code` distinguishes them, never the text. */
 export type NodeLeaseErrorCode =
   | 'CONFIG_INVALID'
@@ -99,32 +101,4 @@ export function explain(error: unknown): string {
     current = current instanceof Error ? current.cause : undefined;
   }
   return parts.join(': ');
-}
-
-/** The text in place of a secret. */
-export const REDACTED = '[redacted]';
-
-/**
- * Forms of credentials in a text: of ZooKeeper, of a URL, of an address without a scheme, of a request. A
- * backslash includes the character after it, as in JSON. The word PASSWORD is a placeholder in our own texts.
- * Lengths are bounded, so that a long text is searched quickly.
- */
-const SECRET_TEXTS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
-  [/\b(digest:[^\s:"\\]*:)(?!PASSWORD(?:[\s,)"]|$))(?:[^\s"\\]|\\[^n])+/g, `$1${REDACTED}`],
-  [/(\b[a-z][a-z0-9+.-]{0,20}:\/\/)(?:[^\s"\\/]|\\[^n])*@/gi, `$1${REDACTED}@`],
-  // An AWS secret may contain a slash. A port is no secret.
-  [
-    /(\b[a-z][a-z0-9+.-]{0,20}:\/\/)[^\s"\\:@/]{1,128}:(?!\d{1,5}\/)(?:[^\s"\\]|\\[^n]){1,256}@/gi,
-    `$1${REDACTED}@`,
-  ],
-  [
-    /(^|[\s"'(=])(?!file:)[^\s"'\\:@/{}()=]{1,128}:(?!\/|\d{1,5}\/)(?:[^\s"\\]|\\[^n]){1,256}@/g,
-    `$1${REDACTED}@`,
-  ],
-  [/\b(Bearer +)[A-Za-z0-9._~+/-]{8,}=*/gi, `$1${REDACTED}`],
-];
-
-/** A text without the credentials that are known by their form; a line of JSON stays one. */
-export function withoutSecrets(text: string): string {
-  return SECRET_TEXTS.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text);
 }

@@ -26,7 +26,7 @@ export const DATA_DIR_SETTINGS = {
     option: 'dataDir.exclude',
     needs: 'data-dir',
     sentence:
-      'what a new version does not get: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
+      'what a new version does not get, separated by commas: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
   },
   'data-copy': {
     kind: onOff,
@@ -39,7 +39,7 @@ export const DATA_DIR_SETTINGS = {
     option: 'dataDir.local',
     needs: 'data-dir',
     sentence:
-      'the root is on a disk of this host: a version begins empty, with NODE_DATA_RESTORED=false, unless this disk has that of the last tenure',
+      'the root is on a disk of this host: a version begins empty, with NODE_DATA_RESTORED=false, unless this disk has that of the last tenure (see --sticky)',
   },
 } as const satisfies SettingRows;
 

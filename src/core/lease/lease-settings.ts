@@ -61,7 +61,8 @@ export const LEASE_SETTINGS = {
     default: '1.2s',
     option: 'waitPollMs',
     storeOnly: true,
-    sentence: 'first pause between two scans while no node id is free; it grows to a third of the duration',
+    sentence:
+      'first pause between two scans of a store that reports no changes while no node id is free; it grows to a third of the duration',
   },
   sticky: {
     kind: text('key', /^.{1,256}$/su, 'a text of 1 to 256 characters'),
@@ -70,7 +71,7 @@ export const LEASE_SETTINGS = {
     wanted: '--sticky KEY with it',
     storeOnly: true,
     sentence:
-      'names this instance over its restarts: it prefers the node id that it held last; "file" is a key in the root of the data directory',
+      'names this instance over its restarts: it prefers the node id that it held last; "file" is a key in the root of the data directory. A preference: two tasks with one key get two node ids',
   },
   'prefer-id': {
     kind: integer(0, MAX_NODE_IDS - 1),

@@ -37,7 +37,8 @@ export class HttpClient {
 
   /**
    * @param server an http or https URL, whose path comes before that of each request
-   * @param agentOptions what its connections have in addition to being kept
+   * @param agentOptions of its connections, next to {@link KEPT_CONNECTIONS}; given ones replace the limit of 16
+   * connections
    */
   constructor(
     readonly server: string,

@@ -1,11 +1,9 @@
-import { onAbort } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
+import { ageFromListing, storeTime } from './http-times.js';
 import type {
-  Interval,
   LeaseStore,
   Listing,
   ListingPage,
-  ObjectChange,
   ObjectMetadata,
   StoreCallOptions,
   StoredObject,
@@ -131,114 +129,4 @@ export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 
 
   /** Removes an object, if there is one. */
   protected abstract discard(request: StoreRequest, key: string): Promise<unknown>;
-}
-
-/**
- * HTTP dates are cut to whole seconds: the true time is up to this much later, in milliseconds, their finest
- * unit.
- */
-const CUT_MS = 999;
-
-/** A difference of clocks that every server accepts, in milliseconds; they refuse from some minutes on. */
-const HARMLESS_SKEW_MS = 60_000;
-
-/**
- * The time in an HTTP date (RFC 9110, 5.6.7), in milliseconds since the Unix epoch; NaN for anything else.
- * `Date.parse` alone would also take dates without a zone, as local time, and so invent an age.
- */
-export function parseHttpDate(header = ''): number {
-  const isHttpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(header);
-  return isHttpDate ? Date.parse(header) : Number.NaN;
-}
-
-/**
- * The server's time when it formed a reply, from its `Date` header, in milliseconds since the Unix epoch.
- * Unbounded if the header is missing.
- */
-export function storeTime(dateHeader: string | undefined): Interval {
-  const date = parseHttpDate(dateHeader);
-  return Number.isNaN(date)
-    ? { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY }
-    : { min: date, max: date + CUT_MS };
-}
-
-/**
- * Whether a time that this host has used is far from the server's, by the `Date` header of its reply. False
- * if one of them is unknown.
- * @param used NaN if it is unknown
- */
-export function isClockWrong(dateHeader: string | undefined, used: number): boolean {
-  return Math.abs(parseHttpDate(dateHeader) - used) > HARMLESS_SKEW_MS;
-}
-
-/**
- * How old an object was when a reply was formed, from the `Date` and `Last-Modified` headers of that same
- * reply, in milliseconds. Both are cut to whole seconds, so their difference is off by less than one second
- * either way. Unknown is `{ min: 0, max: Infinity }`.
- */
-export function ageFromHeaders(
-  dateHeader: string | undefined,
-  lastModifiedHeader: string | undefined,
-): Interval {
-  return ageBetween(parseHttpDate(lastModifiedHeader), dateHeader, CUT_MS);
-}
-
-/**
- * How old a listed object was when the page was formed. Some servers list milliseconds, others whole seconds
- * written as `.000`: a time without a fraction is taken as cut.
- */
-export function ageFromListing(dateHeader: string | undefined, lastModified: Date | undefined): Interval {
-  const modified = lastModified?.getTime() ?? Number.NaN;
-  return ageBetween(modified, dateHeader, modified % 1000 === 0 ? CUT_MS : 0);
-}
-
-function ageBetween(modified: number, dateHeader: string | undefined, modifiedCut: number): Interval {
-  const age = parseHttpDate(dateHeader) - modified;
-  if (Number.isNaN(age)) return { min: 0, max: Number.POSITIVE_INFINITY };
-  // A server whose times contradict each other (written after it was read) has reported nothing that a
-  // take-over could rest on: min is 0.
-  return { min: Math.max(0, age - modifiedCut), max: Math.max(CUT_MS, age + CUT_MS) };
-}
-
-/** What a waiting task is to be woken for: true for a change that is of interest. */
-export type Heed = (change: ObjectChange) => boolean;
-
-/** The tasks that wait for the next change of some object. Serves `LeaseStore.changed`. */
-export class Changes {
-  readonly #waiting = new Set<(change?: ObjectChange) => void>();
-
-  /** How many wait at this moment. */
-  get waiting(): number {
-    return this.#waiting.size;
-  }
-
-  /** Notifies all waiting tasks of a change, and wakes the ones that want it; without a change, wakes all. */
-  announce(change?: ObjectChange): void {
-    for (const notify of this.#waiting) notify(change);
-  }
-
-  /**
-   * Resolves at the next `announce()` that `heed` wants, at any without it; rejects with `signal.reason` when
-   * `signal` aborts, and with what `heed` throws. Keeps no listener.
-   */
-  next(signal: AbortSignal, heed: Heed = () => true): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      const end = (settle: () => void) => {
-        this.#waiting.delete(notify);
-        cancel();
-        settle();
-      };
-      const notify = (change?: ObjectChange) => {
-        try {
-          if (change === undefined || heed(change)) end(resolve);
-        } catch (error) {
-          // No concern of the other waiting tasks, nor of the writer.
-          end(() => reject(error));
-        }
-      };
-      this.#waiting.add(notify);
-      const cancel = onAbort(signal, () => end(() => reject(signal.reason)));
-    });
-  }
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../../core/base/clock.js';
 import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { findForeign, markedCluster } from '../../core/lease/model/foreign-cluster.js';
+import type { ForeignFormat } from '../../core/lease/model/foreign-format.js';
 import { nativeCodec } from '../../core/lease/model/lease-codec.js';
 import { leaseKey, mayExceed } from '../../core/lease/model/lease-state.js';
 import {
@@ -80,7 +81,9 @@ export class ClusterReader {
   #listing: ListedRows = { rows: new Map(), at: 0 };
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
   readonly #knowledge = new SharedKnowledge();
-  readonly #camunda = camundaReader();
+  readonly #foreignReaders: Readonly<Record<ForeignFormat['name'], CamundaReader>> = {
+    camunda: camundaReader(),
+  };
   /** The reader of the last cluster, if its format is a foreign one. */
   #foreign: CamundaReader | undefined;
 
@@ -112,8 +115,8 @@ export class ClusterReader {
     });
     const at = clock.monotonic();
     const own = await this.#readCluster(objects, signal);
-    const isForeign = !own && (await findForeign(session, objects, { signal })) !== undefined;
-    const foreign = isForeign ? this.#camunda : undefined;
+    const found = own ? undefined : await findForeign(session, objects, { signal });
+    const foreign = found && this.#foreignReaders[found.format.name];
     const config = own ?? foreign?.configOf(objects);
     if (config) this.#foreign = foreign;
     else this.#known.clear();
@@ -198,7 +201,8 @@ export class ClusterReader {
     for (const id of ids) {
       const row = listing.rows.get(id);
       const known = this.#known.get(id);
-      // An object that does not exist yet needs no request. In a foreign format it may be absent for good.
+      // An object that does not exist yet needs no request. In a foreign format, node ids below the size may lack
+      // an object for good: such an id is absent, never vacant, and costs no request.
       if (known === undefined && row === undefined && (!bootstrapped || this.#foreign))
         this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);

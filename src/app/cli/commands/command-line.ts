@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from 'commander';
 import { checkPlain, nearest } from '../../../core/base/arguments.js';
-import { ConfigError, withoutSecrets } from '../../../core/base/errors.js';
+import { ConfigError } from '../../../core/base/errors.js';
+import { withoutSecrets } from '../../../core/base/redaction.js';
 import { whyNoDefaultStore } from '../../../core/store/store-settings.js';
 import type { WithZooKeeper } from '../../kit/call.js';
 import { type CommandRow, examplesOf, type GroupedOption, optionsOf } from '../../kit/command-row.js';

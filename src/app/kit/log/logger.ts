@@ -1,5 +1,6 @@
 import { type Logger, pino, stdTimeFunctions } from 'pino';
-import { explain, REDACTED, withoutSecrets } from '../../../core/base/errors.js';
+import { explain } from '../../../core/base/errors.js';
+import { REDACTED, withoutSecrets } from '../../../core/base/redaction.js';
 import type { Settings } from '../../settings/settings.js';
 import type { Io } from '../io.js';
 

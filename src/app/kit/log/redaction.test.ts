@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../../test/support/captured-io.js';
-import { REDACTED, withoutSecrets } from '../../../core/base/errors.js';
+import { REDACTED, withoutSecrets } from '../../../core/base/redaction.js';
 import { loggerFor } from './logger.js';
 
 describe('what is logged', () => {

@@ -5,14 +5,9 @@ import type {
   HttpHeaders,
 } from '@azure/storage-blob';
 import { checked, NAME, OBJECT, TEXT } from '../../base/arguments.js';
+import { ageFromHeaders, storeTime } from '../http-times.js';
 import type { LeaseStore, Listing, StoreCallOptions, StoredObject, WriteResult } from '../lease-store.js';
-import {
-  ageFromHeaders,
-  type ConditionalWrite,
-  type ObjectStoreOptions,
-  StoreDriver,
-  storeTime,
-} from '../store-driver.js';
+import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
 import { below } from '../store-kind.js';
 import { boundedRequest, required, type StoreRequest, senseless } from '../store-request.js';
 import { classifyReply } from './classify-reply.js';

@@ -1,5 +1,5 @@
 import { fieldOf, messageOf, textOf } from '../../base/fields.js';
-import { isClockWrong, parseHttpDate } from '../store-driver.js';
+import { isClockWrong, parseHttpDate } from '../http-times.js';
 import { ABSENCE, connectionFailure, failing, refusal, type StoreRequest } from '../store-request.js';
 
 /**

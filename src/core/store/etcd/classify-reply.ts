@@ -24,6 +24,8 @@ export interface Exchange {
   status?: number;
   /** The body of a reply other than success. */
   refusal?: string | undefined;
+  /** Whether no usable reply has arrived: the connection, its TLS or the protocol has failed. */
+  isUnanswered?: boolean;
 }
 
 /** The codes of gRPC that have a meaning here. https://grpc.io/docs/guides/status-codes/ */

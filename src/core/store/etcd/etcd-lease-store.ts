@@ -1,5 +1,7 @@
 import { anySignal } from '../../base/abort.js';
 import { checked, listOf, maybe, NAME, OBJECT, TEXT } from '../../base/arguments.js';
+import type { Clock } from '../../base/clock.js';
+import type { Heed } from '../changes.js';
 import type {
   LeaseStore,
   Listing,
@@ -9,7 +11,7 @@ import type {
   StoreFact,
   WriteResult,
 } from '../lease-store.js';
-import { type ConditionalWrite, type ContinuedPage, type Heed, StoreDriver } from '../store-driver.js';
+import { type ConditionalWrite, type ContinuedPage, StoreDriver } from '../store-driver.js';
 import { type StoreRequest, senseless } from '../store-request.js';
 import type { EtcdRequest } from './classify-reply.js';
 import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
@@ -47,12 +49,14 @@ const PAGE = 1_000;
  */
 export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   readonly #gateway: EtcdGateway;
+  readonly #clock: Clock;
 
   /** Nothing is sent yet. @throws {ConfigError} when what it gets into the cluster with cannot be used */
-  constructor(private readonly options: EtcdLeaseStoreOptions) {
+  constructor(options: EtcdLeaseStoreOptions) {
     checked(options, { url: NAME, prefix: TEXT, endpoints: listOf(TEXT), etcd: maybe(OBJECT) });
     super(options.url, options.prefix);
     this.#gateway = new EtcdGateway(options);
+    this.#clock = options.clock;
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
@@ -96,7 +100,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
       await this.#watch(ending.signal, heed);
     } catch {
       signal.throwIfAborted();
-      await this.options.clock.sleep(LOST_WATCH_MS, signal);
+      await this.#clock.sleep(LOST_WATCH_MS, signal);
     } finally {
       ending.release();
     }

@@ -6,8 +6,8 @@ import { ConfigError } from '../../base/errors.js';
 import { fieldOf, parsed, textOf } from '../../base/fields.js';
 import { prepareTlsFiles } from '../../base/tls.js';
 import { HttpClient } from '../http-client.js';
+import { storeTime } from '../http-times.js';
 import { type Interval, StoreError } from '../lease-store.js';
-import { storeTime } from '../store-driver.js';
 import { givenUp, senseless, withinRequestTime } from '../store-request.js';
 import {
   classifyReply,
@@ -46,6 +46,9 @@ interface EtcdReply {
   readonly storeTime: Interval;
 }
 
+/** The calls that do no harm twice. A write whose outcome is unknown is not repeated (safety rule 5). */
+const REPEATABLE: readonly string[] = ['kv/range', 'kv/deleterange', 'lease/grant', 'cluster/member/list'];
+
 /** How much longer than asked a mark stays, in seconds: for clocks of etcd's members that run fast. */
 const MARGIN_S = 2;
 
@@ -58,13 +61,18 @@ export class EtcdGateway {
   revision = 0n;
   /** One for each server. */
   readonly clients: readonly HttpClient[];
+  readonly #limits: Pick<EtcdGatewayOptions, 'clock' | 'requestTimeoutMs'>;
+  readonly #url: string;
+  readonly #hasCertificate: boolean;
   readonly #user: ReturnType<typeof parseEtcdAuth> | undefined;
   #current = 0;
   #token: string | undefined;
 
   /** @throws {ConfigError} when what it gets into the cluster with cannot be used */
-  constructor(private readonly options: EtcdGatewayOptions) {
-    const { endpoints, etcd = {} } = options;
+  constructor({ url, endpoints, etcd = {}, clock, requestTimeoutMs }: EtcdGatewayOptions) {
+    this.#limits = { clock, requestTimeoutMs };
+    this.#url = url;
+    this.#hasCertificate = etcd.cert !== undefined;
     const { auth, ...files } = etcd;
     const isSecure = endpoints.every((endpoint) => endpoint.startsWith('https:'));
     const [useless] = Object.entries(files).find(([, content]) => content !== undefined) ?? [];
@@ -78,14 +86,14 @@ export class EtcdGateway {
   }
 
   /**
-   * Makes one request, and repeats it at the other servers while that is safe: nothing was sent, or it is no
-   * transaction. The other calls do no harm twice.
+   * Makes one request, and repeats it at the other servers while that is safe: nothing was sent, or the
+   * call is repeatable.
    *
    * @param path below `/v3/`
    * @throws {StoreError} when there was no definite answer
    */
   call(request: EtcdRequest, path: string, body: object): Promise<EtcdReply> {
-    return withinRequestTime(this.options, request.signal, async (limit) => {
+    return withinRequestTime(this.#limits, request.signal, async (limit) => {
       for (let left = this.clients.length - 1; ; left -= 1) {
         try {
           return await this.#authorized(request, path, body, limit, (response) =>
@@ -95,7 +103,7 @@ export class EtcdGateway {
           const mayRepeat =
             error instanceof StoreError &&
             error.transient &&
-            (path !== 'kv/txn' || error.outcome === 'not-applied');
+            (REPEATABLE.includes(path) || error.outcome === 'not-applied');
           if (!mayRepeat || left === 0 || limit.aborted) throw error;
         }
       }
@@ -112,7 +120,7 @@ export class EtcdGateway {
   async *watch(request: EtcdRequest, create: object): AsyncGenerator<EtcdEvent> {
     const { signal } = request;
     const body = { create_request: create };
-    const response = await withinRequestTime(this.options, signal, (limit) =>
+    const response = await withinRequestTime(this.#limits, signal, (limit) =>
       this.#authorized(request, 'watch', body, limit, async (begun) => {
         const cancel = onAbort(signal, () => begun.destroy());
         return begun.once('close', cancel);
@@ -151,7 +159,7 @@ export class EtcdGateway {
 
   /** The version of one server, `3.5.1`, whichever server the other calls use. @throws {StoreError} */
   version(request: EtcdRequest, client: HttpClient): Promise<string> {
-    return withinRequestTime(this.options, request.signal, async (limit) => {
+    return withinRequestTime(this.#limits, request.signal, async (limit) => {
       const reply = await this.#ask(this.#exchange(request, client), 'version', undefined, limit, json);
       const version = textOf(reply, 'etcdserver');
       if (version === undefined) throw senseless(request, 'no version');
@@ -196,7 +204,7 @@ export class EtcdGateway {
     } catch (error) {
       // The other servers may do better: the next call is made there.
       const isDefinite = error instanceof StoreError && !error.transient;
-      if (!isDefinite && this.#current === current) this.leave();
+      if ((!isDefinite || exchange.isUnanswered) && this.#current === current) this.leave();
       if (request.signal?.aborted) throw givenUp(request, request.signal.reason, exchange.sent);
       throw error;
     }
@@ -205,11 +213,11 @@ export class EtcdGateway {
   /** Asks for a token. A failure in here has applied nothing of the request that needs it. */
   async #authenticate(
     { user: name, password }: ReturnType<typeof parseEtcdAuth>,
-    { client }: Exchange,
+    outer: Exchange,
     signal: AbortSignal,
   ): Promise<string> {
-    const request: EtcdRequest = { operation: 'authenticate', url: this.options.url };
-    const exchange = this.#exchange(request, client);
+    const request: EtcdRequest = { operation: 'authenticate', url: this.#url };
+    const exchange = this.#exchange(request, outer.client);
     try {
       const reply = await this.#ask(exchange, 'v3/auth/authenticate', { name, password }, signal, json);
       const token = textOf(reply, 'token');
@@ -217,6 +225,7 @@ export class EtcdGateway {
       this.#token = token;
       return token;
     } catch (error) {
+      outer.isUnanswered = exchange.isUnanswered === true;
       const { message, fault } = error as StoreError;
       throw new StoreError(message, { fault, outcome: 'not-applied', cause: error });
     }
@@ -241,6 +250,7 @@ export class EtcdGateway {
     const request = { method, headers, body: body && Buffer.from(JSON.stringify(body)), signal } as const;
     exchange.sent = false;
     exchange.refusal = undefined;
+    exchange.isUnanswered = false;
     try {
       const response = await exchange.client.open(`/${path}`, request, () => {
         exchange.sent = true;
@@ -251,6 +261,7 @@ export class EtcdGateway {
       throw classifyReply(exchange);
     } catch (error) {
       if (error instanceof StoreError) throw error;
+      exchange.isUnanswered = true;
       throw withoutReply(signal.aborted ? signal.reason : error, exchange);
     }
   }
@@ -270,8 +281,8 @@ export class EtcdGateway {
   #exchange(request: EtcdRequest, client: HttpClient): Exchange {
     const { host: server, protocol } = new URL(client.server);
     const otherScheme = this.revision > 0n ? undefined : protocol === 'https:' ? 'etcd' : 'etcds';
-    const hasCertificate = this.options.etcd?.cert !== undefined;
     const hasUser = this.#user !== undefined;
+    const hasCertificate = this.#hasCertificate;
     return { request, client, server, hasCertificate, hasUser, otherScheme, sent: false };
   }
 }

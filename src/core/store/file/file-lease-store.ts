@@ -6,6 +6,7 @@ import { checkArguments, checked, NAME } from '../../base/arguments.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { codeOf, Damage, kindOf, readRegular, unless } from '../../base/files.js';
+import type { Heed } from '../changes.js';
 import {
   type Interval,
   type LeaseStore,
@@ -17,7 +18,7 @@ import {
   type StoreFault,
   type WriteResult,
 } from '../lease-store.js';
-import { type ConditionalWrite, type Heed, StoreDriver } from '../store-driver.js';
+import { type ConditionalWrite, StoreDriver } from '../store-driver.js';
 import type { StoreRequest } from '../store-request.js';
 import { CasLog, type Head, MAX_BODY } from './cas-log.js';
 import { FolderWatch } from './folder-watch.js';

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../../base/clock.js';
 import { unless } from '../../base/files.js';
-import { Changes, type Heed } from '../store-driver.js';
+import { Changes, type Heed } from '../changes.js';
 
 /**
  * Reports which files in a folder have changed. Keeps one watcher of the operating system, from the first

@@ -1,7 +1,7 @@
 import { fieldOf, messageOf, parsed, textOf } from '../../base/fields.js';
 import type { HttpReply } from '../http-client.js';
+import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
-import { isClockWrong } from '../store-driver.js';
 import { failing, networkErrors, refusal, type StoreRequest } from '../store-request.js';
 
 /**

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { checked, FUNCTION, having, NAME, TEXT } from '../../base/arguments.js';
 import { fieldOf, parsed, textOf } from '../../base/fields.js';
 import type { HttpClient, HttpReply, HttpRequest } from '../http-client.js';
+import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
   Listing,
@@ -11,12 +12,10 @@ import type {
   WriteResult,
 } from '../lease-store.js';
 import {
-  ageFromHeaders,
   type ConditionalWrite,
   type ContinuedPage,
   type ObjectStoreOptions,
   StoreDriver,
-  storeTime,
 } from '../store-driver.js';
 import { below } from '../store-kind.js';
 import {

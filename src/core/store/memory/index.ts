@@ -1,6 +1,6 @@
 // Leases in memory, for tests and simulations: `nodelease/store/memory`.
 
-export type { Changes, Heed } from '../store-driver.js';
+export type { Changes, Heed } from '../changes.js';
 export { MemoryBucket } from './memory-bucket.js';
 export {
   type MemoryCall,

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { checkArguments, FUNCTION } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
+import { Changes } from '../changes.js';
 import type {
   Interval,
   ListedObject,
@@ -10,7 +11,6 @@ import type {
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
-import { Changes } from '../store-driver.js';
 
 interface MemoryObject extends Pick<StoredObject, 'body' | 'metadata' | 'etag'>, Pick<ListedObject, 'size'> {
   /** The bucket's monotonic clock at the write, cut to its resolution. */

@@ -1,6 +1,7 @@
 import { orAborted } from '../../base/abort.js';
 import { checked, FUNCTION, maybe } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
+import type { Heed } from '../changes.js';
 import type {
   LeaseStore,
   Listing,
@@ -9,7 +10,6 @@ import type {
   StoredObject,
   WriteResult,
 } from '../lease-store.js';
-import type { Heed } from '../store-driver.js';
 import { checkScratch } from '../store-request.js';
 import { MemoryBucket } from './memory-bucket.js';
 

@@ -1,6 +1,6 @@
 import { fieldOf, messageOf, textOf } from '../../base/fields.js';
+import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
-import { isClockWrong } from '../store-driver.js';
 import {
   ABSENCE,
   connectionFailure,

@@ -1,4 +1,4 @@
-import { withoutSecrets } from '../../base/errors.js';
+import { withoutSecrets } from '../../base/redaction.js';
 
 /** The variables of the AWS SDK that name a server, the stronger one first. */
 const VARIABLES = ['AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL'] as const;

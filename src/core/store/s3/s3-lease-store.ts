@@ -1,6 +1,7 @@
 import { orAborted } from '../../base/abort.js';
 import { checked, having, NAME, TEXT } from '../../base/arguments.js';
 import { textOf } from '../../base/fields.js';
+import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
   Listing,
@@ -11,12 +12,10 @@ import type {
   WriteResult,
 } from '../lease-store.js';
 import {
-  ageFromHeaders,
   type ConditionalWrite,
   type ContinuedPage,
   type ObjectStoreOptions,
   StoreDriver,
-  storeTime,
 } from '../store-driver.js';
 import { below } from '../store-kind.js';
 import { givenUp, required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';

@@ -111,8 +111,11 @@ export class WorkerTenureTime implements TenureTime {
   readonly #ending = new AbortController();
   readonly signal: AbortSignal = this.#ending.signal;
   readonly #width: TenureWidth;
-  /** The keeper's thread is to answer, or has answered. */
-  readonly #prepared = shareAnswer(
+  /**
+   * Asks the keeper's thread, once for all callers until it fails. All callers may have given up by the time of
+   * a failure; the next one asks again.
+   */
+  readonly #askToPrepare = shareAnswer(
     () =>
       new Promise<void>((resolve, reject) => {
         this.#answer = (error) => (error === undefined ? resolve() : reject(error));
@@ -137,7 +140,7 @@ export class WorkerTenureTime implements TenureTime {
   async prepare(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     this.check();
-    await orAborted(this.#prepared(), signal);
+    await orAborted(this.#askToPrepare(), signal);
     this.check();
   }
 

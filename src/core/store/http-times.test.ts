@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ageFromHeaders, ageFromListing, storeTime } from './store-driver.js';
+import { ageFromHeaders, ageFromListing, storeTime } from './http-times.js';
 
 const noon = Date.UTC(2026, 10, 21, 12, 0, 0);
 const header = (ms: number) => new Date(noon + ms).toUTCString();

@@ -1,0 +1,91 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { inspect } from 'node:util';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { TestAuthority } from '../../../../test/support/certificates.js';
+import { systemClock as clock } from '../../base/system.js';
+import { EtcdLeaseStore, type EtcdLeaseStoreOptions } from './etcd-lease-store.js';
+
+const authority = new TestAuthority();
+const other = new TestAuthority('Other CA');
+const pem = (file: string) => readFileSync(file, 'utf8');
+const ca = pem(authority.ca);
+const hosts = 'IP:127.0.0.1';
+const pairOf = (of: TestAuthority) => {
+  const { cert, key } = of.issue({ name: 'etcd', hosts });
+  return { cert: pem(cert), key: pem(key) };
+};
+const own = pairOf(authority);
+const servers: Server[] = [];
+const stores: EtcdLeaseStore[] = [];
+
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close();
+  for (const server of servers.splice(0)) server.close();
+});
+afterAll(() => {
+  authority.dispose();
+  other.dispose();
+});
+
+async function listening(server: Server): Promise<string> {
+  servers.push(server.listen(0, '127.0.0.1'));
+  await once(server, 'listening');
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+function open(options: Partial<EtcdLeaseStoreOptions> & Pick<EtcdLeaseStoreOptions, 'endpoints'>) {
+  const store = new EtcdLeaseStore({
+    url: 'etcds://hosts/p',
+    prefix: 'p',
+    clock,
+    requestTimeoutMs: 5_000,
+    ...options,
+  });
+  stores.push(store);
+  return store;
+}
+
+/** Answers each call as an etcd without keys does. */
+const answering = () =>
+  createHttpServer((_, response) => response.end('{"header":{"revision":"1"},"token":"t"}'));
+
+describe('a server of several with which no exchange is possible', () => {
+  const noHttp = () =>
+    createServer((socket) => void socket.once('data', () => socket.end('no HTTP\r\n\r\n')));
+
+  it.each([
+    ['does not speak HTTP', undefined],
+    ['does not speak HTTP to a user who authenticates', 'orders:secret'],
+  ])('is left by the next call: it %s', async (_, auth) => {
+    const addresses = [await listening(noHttp()), await listening(answering())];
+    const store = open({ endpoints: addresses.map((address) => `http://${address}`), etcd: { auth } });
+    await expect(store.read('0.json')).rejects.toMatchObject({ fault: 'rejected', transient: false });
+    expect(await store.read('0.json')).toBeUndefined();
+  });
+
+  it.each([
+    ['has a certificate of another CA', () => createTlsServer(pairOf(other))],
+    ['does not speak TLS', noHttp],
+  ])('is left by the next call: it %s', async (_, first) => {
+    const second = createTlsServer(own, (socket) => void http.emit('connection', socket));
+    const http = answering();
+    const addresses = [await listening(first()), await listening(second)];
+    const store = open({ endpoints: addresses.map((address) => `https://${address}`), etcd: { ca } });
+    await expect(store.read('0.json')).rejects.toMatchObject({ fault: 'rejected', transient: false });
+    expect(await store.read('0.json')).toBeUndefined();
+  });
+});
+
+it('shows neither its private key nor its password when it is printed', () => {
+  const store = open({
+    endpoints: ['https://127.0.0.1:2379'],
+    etcd: { ca, ...own, auth: 'orders:hunter2' },
+  });
+  const shown = inspect(store, { depth: Number.POSITIVE_INFINITY, showHidden: true });
+  expect(shown).toContain('etcds://hosts/p');
+  expect(shown).not.toMatch(/PRIVATE KEY|hunter2/);
+});
