@@ -1,6 +1,7 @@
 import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
 import { describe, expect, it } from 'vitest';
-import { environmentName, readSettings, SETTINGS } from '../../src/app/settings/settings.js';
+import { environmentName, readSettings } from '../../src/app/settings/settings.js';
+import { SETTINGS } from '../../src/app/settings/settings-table.js';
 import type { SidecarWork } from '../lib/lease-work.js';
 import { type Container, containersOf, plain, seconds, service } from './stacks.js';
 
@@ -75,7 +76,7 @@ describe('a task whose work runs under nodelease', () => {
       Object.keys(env).filter((name) => !SETTINGS.some((setting) => environmentName(setting.name) === name)),
     ).toEqual([]);
     expect(readSettings({ flags: {}, env, hostname: 'host' })).toMatchObject({
-      store: { kind: 's3', bucket: 'their-bucket', prefix: 'leases' },
+      store: 's3://their-bucket/leases',
       nodes: 4,
       durationMs: 15_000,
       graceMs: 1_000,
