@@ -17,9 +17,9 @@ const HTML = join(SITE, 'html');
 const SEARCHES = {
   'fencing token': '/start/concepts',
   litestream: '/guides/by-program',
-  'stop point': '/start/concepts',
+  'stop point': '/reference/glossary',
   snowflake: '/guides/unique-ids',
-  NODELEASE_STORE: '/reference/settings',
+  NODELEASE_STORE: '/operate/runbook',
   minio: '/guides/stores',
   'exit codes': '/reference/commands',
   shutdown: '/operate/operations',

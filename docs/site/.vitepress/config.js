@@ -71,6 +71,11 @@ function plainPages(md) {
   md.renderer.rules.code_inline = (tokens, index) =>
     `<code v-pre>${md.utils.escapeHtml(tokens[index].content)}</code>`;
   md.core.ruler.push('other-files', ({ tokens, env }) => {
+    // A heading without a text is none.
+    tokens.forEach((token, index) => {
+      if (token.type !== 'th_open' || tokens[index + 1]?.content !== '') return;
+      for (const end of [token, tokens[index + 2]]) end.tag = 'td';
+    });
     for (const { children } of tokens) {
       for (const token of children ?? []) {
         if (token.type !== 'link_open') continue;
@@ -123,7 +128,15 @@ export default {
   cacheDir: 'node_modules/.vitepress',
   rewrites: { 'docs/:page*': ':page*' },
   cleanUrls: true,
-  markdown: { config: plainPages },
+  head: [
+    ['link', { rel: 'icon', href: 'data:,' }],
+    // Its usual color has too little contrast.
+    ['style', {}, '.vp-doc [class*="language-"] > span.lang { color: var(--vp-c-text-2) }'],
+  ],
+  markdown: {
+    config: plainPages,
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+  },
   // The API has pages of its own generator.
   ignoreDeadLinks: [/^\/api\//],
   buildEnd: ({ outDir }) => writeTexts(outDir),
@@ -143,7 +156,6 @@ export default {
     ],
     sidebar: parts.map(({ text, pages }) => ({
       text,
-      collapsed: text === 'Design',
       items: pages.map((page) => ({ text: titleOf(page), link: linkOf(page) })),
     })),
     outline: [2, 3],
