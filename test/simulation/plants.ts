@@ -242,7 +242,7 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: 'src/app/supervisor/supervisor.js',
-        from: 'loss.lost.then((reason) => () => afterTheLease(reason, child, options)),',
+        from: 'lost.then((reason) => () => afterTheLease(reason, child, options)),',
         to: '',
       },
     ],
