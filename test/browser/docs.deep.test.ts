@@ -19,7 +19,7 @@ const SEARCHES = {
   litestream: '/guides/by-program',
   'stop point': '/reference/glossary',
   snowflake: '/guides/unique-ids',
-  NODELEASE_STORE: '/operate/runbook',
+  NODELEASE_STORE: '/reference/settings',
   minio: '/guides/stores',
   'exit codes': '/reference/commands',
   shutdown: '/operate/operations',

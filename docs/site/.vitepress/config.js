@@ -141,10 +141,16 @@ export default {
   ignoreDeadLinks: [/^\/api\//],
   buildEnd: ({ outDir }) => writeTexts(outDir),
   themeConfig: {
-    // A name such as NODELEASE_STORE is one word.
     search: {
       provider: 'local',
-      options: { miniSearch: { options: { tokenize: (text) => text.split(/[^\p{L}\p{N}_-]+/u) } } },
+      options: {
+        miniSearch: {
+          // A name such as NODELEASE_STORE is one word.
+          options: { tokenize: (text) => text.split(/[^\p{L}\p{N}_-]+/u) },
+          // Long tables, which would come last, have what a name means.
+          searchOptions: { boostDocument: (page) => (page.includes('/reference/') ? 4 : 1) },
+        },
+      },
     },
     nav: [
       ...parts.map(({ text, pages }) => ({
