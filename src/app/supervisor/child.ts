@@ -1,6 +1,6 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { closeSync, readdirSync } from 'node:fs';
 import { Writable } from 'node:stream';
 import { codeOf } from '../../core/base/files.js';
 import { descriptorFlags } from '../kit/terminal/non-blocking-write.js';
@@ -106,11 +106,19 @@ export function inheritedFiles(): readonly number[] {
   }
 }
 
+/**
+ * Closes those of them that are still that. Another thread of Node.js may have had a file open for a moment when they
+ * were counted: its number is of no file now, or of one that this process needs.
+ */
+export function closeInherited(files: readonly number[]): void {
+  for (const fd of files.filter(isHandedDown)) closeSync(fd);
+}
+
 function isHandedDown(fd: number): boolean {
   try {
     return (descriptorFlags(fd) & CLOSE_ON_EXEC) === 0;
   } catch {
-    // The one by which the folder was read is gone.
+    // It is gone, as the one by which the folder was read.
     return false;
   }
 }

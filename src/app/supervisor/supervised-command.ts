@@ -1,4 +1,3 @@
-import { closeSync } from 'node:fs';
 import type { Clock } from '../../core/base/clock.js';
 import { explain, WaitTimeoutError } from '../../core/base/errors.js';
 import { type Call, logFailure } from '../kit/call.js';
@@ -6,7 +5,7 @@ import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
 import { ExitCode, type Io } from '../kit/io.js';
 import { type Logger, loggerFor } from '../kit/log/logger.js';
 import { SignalRelay } from '../kit/terminal/signal-relay.js';
-import { type Child, ChildStartError, inheritedFiles, startChild } from './child.js';
+import { type Child, ChildStartError, closeInherited, inheritedFiles, startChild } from './child.js';
 import { lookUpCommand } from './command-lookup.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
 import type { Held } from './held.js';
@@ -82,7 +81,7 @@ export class SupervisedCommand {
       );
     // The guard has them now, and with them a lock that the starter of this process holds until the work has
     // ended.
-    for (const file of files) closeSync(file);
+    closeInherited(files);
     try {
       return await supervise({
         ...run,
