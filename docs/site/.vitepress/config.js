@@ -135,6 +135,15 @@ export default {
   ],
   markdown: {
     config: plainPages,
+    // As GitHub does: the pages are read there, too.
+    anchor: {
+      slugify: (text) =>
+        text
+          .toLowerCase()
+          .replace(/[^\p{L}\p{N} _-]/gu, '')
+          .trim()
+          .replaceAll(' ', '-'),
+    },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
   },
   // The API has pages of its own generator.

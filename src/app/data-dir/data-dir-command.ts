@@ -11,7 +11,7 @@ import {
   type VersionDir,
   versionsIn,
 } from '../../core/data-dir/versions.js';
-import { answer, type Column, complain } from '../kit/answer.js';
+import { answer, type Column, fail } from '../kit/answer.js';
 import { type Call, reported } from '../kit/call.js';
 import { ExitCode } from '../kit/io.js';
 
@@ -48,7 +48,7 @@ const dataDirs =
           await removeVersion(tree, path);
           return 'removed';
         } catch (error) {
-          complain(io, `${join(root, path)} could not be removed: ${explain(error)}`);
+          fail(io, 'DATA_DIR_FAILED', `${join(root, path)} could not be removed: ${explain(error)}`);
           allRemoved = false;
           return 'not removed';
         }

@@ -110,7 +110,7 @@ describe('a process that has no node id yet', () => {
 
   it('is neither when none was acquired and none will be', async () => {
     const { ask, monitor } = setUp();
-    monitor.failed(new StoreUnusableError('the bucket is not there'));
+    monitor.failed(new StoreUnusableError('STORE_MISSING', 'the bucket is not there'));
     expect(await ask('/livez')).toMatchObject({
       status: 503,
       body: { status: 'unavailable', state: 'failed', live: false },
@@ -270,7 +270,7 @@ describe('metrics', () => {
 
 describe('the cluster', () => {
   it('that cannot be read is 503 with the reason, and leaves health alone', async () => {
-    const refused = () => Promise.reject(new StoreUnusableError('the bucket is not there'));
+    const refused = () => Promise.reject(new StoreUnusableError('STORE_MISSING', 'the bucket is not there'));
     const { ask, acquire, failures } = setUp({ cluster: async () => clusterView(refused) });
     await acquire();
     expect(await ask('/api/leases')).toMatchObject({
@@ -408,7 +408,7 @@ describe('with a token', () => {
   const token = { admits: async (given: string) => given === 'the-right-token' };
 
   it('health and the console’s page are for all, and everything else is for clients that send it', async () => {
-    const view = clusterView(() => Promise.reject(new StoreUnusableError('away')));
+    const view = clusterView(() => Promise.reject(new StoreUnusableError('STORE_UNREACHABLE', 'away')));
     const { app } = setUp({
       token,
       metrics: { contentType: 'x', text: async () => '' },

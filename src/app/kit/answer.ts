@@ -1,4 +1,4 @@
-import { ExitCode, type Io, type Screen } from './io.js';
+import { EXIT_CODES, ExitCode, type FailureCode, type Io, type Screen } from './io.js';
 import { type Color, cut, jsonLine, paintFor, printable } from './terminal/text.js';
 
 /** Who gets an answer, and in which form: a call of a command. */
@@ -10,6 +10,12 @@ export interface Asker {
 /** Writes one line to standard error. */
 export function complain(io: Io, text: string): void {
   io.stderr(`nodelease: ${printable(text)}\n`);
+}
+
+/** Reports what ends a command, with its code at the end. Returns the exit code. */
+export function fail(io: Io, code: FailureCode, text: string): number {
+  complain(io, `${text} [${code}]`);
+  return EXIT_CODES[code];
 }
 
 /** Writes one line of the answer. */

@@ -6,8 +6,8 @@ import { storeKindOf } from '../../core/store/stores.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import type { Settings, ZooKeeperSettings } from '../settings/settings.js';
-import { complain } from './answer.js';
-import { ExitCode, exitCodeOf, exitCodeOfSignal, exitCodeOfStop, type Io } from './io.js';
+import { complain, fail } from './answer.js';
+import { EXIT_CODES, ExitCode, exitCodeOfSignal, exitCodeOfStop, failureCode, type Io } from './io.js';
 import type { Logger } from './log/logger.js';
 import { Interrupted, SignalRelay } from './terminal/signal-relay.js';
 
@@ -95,11 +95,10 @@ export async function watching(signal: AbortSignal, work: () => Promise<void>): 
  * a fault of nodelease itself.
  */
 export function reportFailure(error: unknown, { logLevel }: Settings, io: Io): number {
-  const code = exitCodeOf(error);
-  complain(io, explain(error));
-  if (logLevel === 'debug' || logLevel === 'trace' || code === ExitCode.internal)
+  const exitCode = fail(io, failureCode(error), explain(error));
+  if (logLevel === 'debug' || logLevel === 'trace' || exitCode === ExitCode.internal)
     io.stderr(`${inspect(error)}\n`);
-  return code;
+  return exitCode;
 }
 
 /**
@@ -114,10 +113,11 @@ export function logFailure(error: unknown, log: Logger, whenInterrupted = ''): n
     log.info({ signal: error.signal }, `${error.message}${whenInterrupted}`);
     return exitCodeOfSignal(error.signal);
   }
-  const code = exitCodeOf(error);
-  const detail = log.isLevelEnabled('debug') || code === ExitCode.internal ? { err: error } : {};
-  log.fatal({ ...detail, exitCode: code }, explain(error));
-  return code;
+  const code = failureCode(error);
+  const exitCode = EXIT_CODES[code];
+  const detail = log.isLevelEnabled('debug') || exitCode === ExitCode.internal ? { err: error } : {};
+  log.fatal({ ...detail, exitCode, code }, explain(error));
+  return exitCode;
 }
 
 /** Logs the end of a command that works until a signal ends it. Returns the exit code. */

@@ -1,4 +1,4 @@
-import { NodeLeaseError } from '../../core/base/errors.js';
+import { explain, NodeLeaseError } from '../../core/base/errors.js';
 import type { Interval } from '../../core/store/lease-store.js';
 import type { ProbeStatus } from '../../core/store/probe/probe-report.js';
 import { formatDuration, formatSetting } from './terminal/text.js';
@@ -34,6 +34,12 @@ export function finding(
   title = id.replace(/^zookeeper-/, '').replaceAll('-', ' '),
 ): Finding {
   return { id, title, status, detail };
+}
+
+/** The fault that a failure is. @throws as {@link failureOf} */
+export function faultOf(id: string, error: unknown, signal?: AbortSignal): Finding {
+  const { code } = failureOf(error, signal);
+  return finding(id, 'fault', `${explain(error)} [${code}]`);
 }
 
 /** Whether no finding is a fault. */

@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
-import { NodeLeaseError } from '../../core/base/errors.js';
+import { NodeLeaseError, type NodeLeaseErrorCode } from '../../core/base/errors.js';
 import type { SignalSource } from './terminal/signal-relay.js';
 
 /** The terminal that shows answers, as it is at the moment. */
@@ -66,47 +66,61 @@ export const ExitCode = {
   acquireTimeout: 75,
   /** The lease, or what protects it, was lost: the child has been stopped. */
   leaseLost: 76,
-  /** The child's command exists, but cannot be executed. */
-  notExecutable: 126,
-  /** The child's command does not exist. */
-  notFound: 127,
 } as const;
 
-/** The command line as a whole is wrong, rather than one setting: exit code 64. */
-export class UsageError extends Error {}
+/** The command line as a whole is wrong, rather than one setting. */
+export class UsageError extends Error {
+  readonly code = 'USAGE';
+}
 
-/** The exit code for an error that ends a command. Decided by its `code`, never by its text. */
-export function exitCodeOf(error: unknown): number {
-  if (!(error instanceof NodeLeaseError)) return ExitCode.internal;
-  switch (error.code) {
-    case 'CONFIG_INVALID':
-    case 'CONFIG_SCHEMA':
-      return ExitCode.usage;
-    case 'NO_INSTANCE':
-    case 'CONFIG_CONFLICT':
-    case 'CONFIG_HISTORY':
-      return ExitCode.nothing;
-    case 'STORE_FAILED':
-    case 'STORE_UNUSABLE':
-    case 'LEASE_UNREADABLE':
-    case 'ZOOKEEPER_FAILED':
-    case 'RECIPE_FAILED':
-    case 'SHARED_DATA_FAILED':
-    case 'DATA_DIR_FAILED':
-      return ExitCode.storeUnusable;
-    case 'ACQUIRE_TIMEOUT':
-    case 'WAIT_TIMEOUT':
-    case 'IDS_EXHAUSTED':
-      return ExitCode.acquireTimeout;
-    case 'LEASE_LOST':
-    case 'LOCK_LOST':
-      return ExitCode.leaseLost;
-    case 'LEASE_RELEASED':
-    case 'LOCK_RELEASED':
-    case 'LEASE_RETIRING':
-      // Only the command itself can have done that, too early.
-      return ExitCode.internal;
-  }
+/** What ends a command, as its last line on standard error says. */
+export type FailureCode =
+  | NodeLeaseErrorCode
+  | 'USAGE'
+  | 'COMMAND_NOT_FOUND'
+  | 'COMMAND_NOT_EXECUTABLE'
+  | 'INTERNAL';
+
+/** The exit code of each failure. */
+export const EXIT_CODES: Readonly<Record<FailureCode, number>> = {
+  USAGE: ExitCode.usage,
+  CONFIG_INVALID: ExitCode.usage,
+  CONFIG_SCHEMA: ExitCode.usage,
+  NO_INSTANCE: ExitCode.nothing,
+  CONFIG_CONFLICT: ExitCode.nothing,
+  CONFIG_HISTORY: ExitCode.nothing,
+  STORE_UNREACHABLE: ExitCode.storeUnusable,
+  STORE_UNAVAILABLE: ExitCode.storeUnusable,
+  STORE_DENIED: ExitCode.storeUnusable,
+  STORE_MISSING: ExitCode.storeUnusable,
+  STORE_UNSUPPORTED: ExitCode.storeUnusable,
+  STORE_REJECTED: ExitCode.storeUnusable,
+  STORE_UNSAFE: ExitCode.storeUnusable,
+  CLUSTER_MISSING: ExitCode.storeUnusable,
+  CLUSTER_DAMAGED: ExitCode.storeUnusable,
+  CLUSTER_FOREIGN: ExitCode.storeUnusable,
+  LEASE_UNREADABLE: ExitCode.storeUnusable,
+  ZOOKEEPER_FAILED: ExitCode.storeUnusable,
+  RECIPE_FAILED: ExitCode.storeUnusable,
+  SHARED_DATA_FAILED: ExitCode.storeUnusable,
+  DATA_DIR_FAILED: ExitCode.storeUnusable,
+  CLUSTER_CHANGED: ExitCode.acquireTimeout,
+  ACQUIRE_TIMEOUT: ExitCode.acquireTimeout,
+  WAIT_TIMEOUT: ExitCode.acquireTimeout,
+  IDS_EXHAUSTED: ExitCode.acquireTimeout,
+  LEASE_LOST: ExitCode.leaseLost,
+  LOCK_LOST: ExitCode.leaseLost,
+  COMMAND_NOT_EXECUTABLE: 126,
+  COMMAND_NOT_FOUND: 127,
+  // Only the command itself can have done that, too early.
+  LEASE_RELEASED: ExitCode.internal,
+  LOCK_RELEASED: ExitCode.internal,
+  LEASE_RETIRING: ExitCode.internal,
+  INTERNAL: ExitCode.internal,
+};
+
+export function failureCode(error: unknown): FailureCode {
+  return error instanceof NodeLeaseError ? error.code : 'INTERNAL';
 }
 
 /** The exit code of a process that a signal ended, as shells report it: 143 for SIGTERM. */

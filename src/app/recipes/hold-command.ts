@@ -9,6 +9,7 @@ import { semaphore } from '../../zookeeper/recipes/semaphore.js';
 import { connectTo, type ZooKeeperCall } from '../kit/call.js';
 import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
 import { UsageError } from '../kit/io.js';
+import { lossOf } from '../supervisor/held.js';
 import { type Hold, runHeldCommand } from '../supervisor/supervised-command.js';
 
 /** The options, as they are on the command line; those of read/write locks and semaphores among them. */
@@ -72,7 +73,9 @@ export const holdRecipe =
             { ...facts, znode: handle.path, fencingToken: String(handle.token) },
             `acquired ${path} with token ${handle.token}`,
           );
-          onAbort(handle.signal, () => log.error(facts, explain(handle.signal.reason)));
+          onAbort(handle.signal, () =>
+            log.error({ ...facts, code: lossOf(handle)?.code }, explain(handle.signal.reason)),
+          );
           others?.close();
           others = watchKazoo(zookeeper, path, (name) => {
             log.warn(

@@ -36,7 +36,7 @@ describe('the commands of nodelease zk', () => {
     [
       'a lock without a command, and say how to give one',
       'lock /locks/report',
-      /^nodelease: no command given: expected one after --, as in "nodelease zk lock \/locks\/report -- \.\/report\.sh"\n$/,
+      /^nodelease: no command given: expected one after --, as in "nodelease zk lock \/locks\/report -- \.\/report\.sh" \[USAGE\]\n$/,
     ],
     ['a relative path of a queue', 'queue put work x', /path: expected an absolute path .* got "work"/],
     ['0 items', 'queue take /work -n 0', /--count: expected a whole number from 1/],
@@ -50,7 +50,7 @@ describe('the commands of nodelease zk', () => {
     [
       'a step of more than 64 bits',
       'counter /jobs --add 1.5',
-      /^nodelease: --add: expected a whole number of 64 bits, .*, got "1.5"\n$/,
+      /^nodelease: --add: expected a whole number of 64 bits, .*, got "1.5" \[CONFIG_INVALID\]\n$/,
     ],
   ])('refuse %s in one line, before they connect', async (_, args, complaint) => {
     const { code, answer, complaints } = await runInProcess(['zk', ...args.split(' ')], { env });

@@ -10,9 +10,9 @@ import { type InstanceSource, ServiceCache } from '../../zookeeper/services/serv
 import { servicePath } from '../../zookeeper/services/service-path.js';
 import { NoInstanceError, ServiceProvider } from '../../zookeeper/services/service-provider.js';
 import { parseStrategy } from '../../zookeeper/services/strategies.js';
-import { answer, complain } from '../kit/answer.js';
+import { answer, complain, fail } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
-import { ExitCode, type Io } from '../kit/io.js';
+import type { Io } from '../kit/io.js';
 import { callWithTimeout } from '../kit/terminal/with-timeout.js';
 import { parseEndpointName } from '../settings/zookeeper-settings.js';
 
@@ -67,8 +67,7 @@ export async function resolveService(call: ZooKeeperCall<ResolveOptions>, name: 
         (each) => each.enabled && instanceUrl(each) !== undefined && requestableUrl(each) === undefined,
       );
       const why = refused ? ': only http and https URLs without user information are printed' : '';
-      complain(io, error.message + why);
-      return ExitCode.nothing;
+      return fail(io, error.code, error.message + why);
     } finally {
       source.close();
     }

@@ -124,7 +124,7 @@ describe('nodelease shards', () => {
   it('answers 69 where there is no cluster, and says so where the cluster has no shards', async () => {
     const { show, io, bucket } = scene({ count: 2 });
     expect(await show()).toBe(69);
-    expect(io.answer()).toBe('There is no cluster at memory:.\n');
+    expect(io.answer()).toBe('There is no cluster at memory:. [CLUSTER_MISSING]\n');
     bucket.create('cluster.json', encodeCluster(newCluster({ nodes: 2 })), {});
     expect(await show()).toBe(0);
     expect(io.answer()).toContain('The cluster at memory: has no shards.\n');

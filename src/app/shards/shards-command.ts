@@ -38,7 +38,9 @@ async function reading(session: StoreSession): Promise<StatusView> {
   const cluster = await readCluster(session);
   const found = cluster && (await readShards(session, cluster.config));
   if (cluster === undefined || found === undefined) {
-    const line = cluster ? `The cluster at ${url} has no shards.` : `There is no cluster at ${url}.`;
+    const line = cluster
+      ? `The cluster at ${url} has no shards.`
+      : `There is no cluster at ${url}. [CLUSTER_MISSING]`;
     return {
       none: !cluster,
       report: () => ({ count: 0, epoch: 0, shards: [], limits: [] }),
@@ -46,7 +48,8 @@ async function reading(session: StoreSession): Promise<StatusView> {
     };
   }
   const { map, object, problem } = found;
-  if (problem !== undefined && !map.frozen) throw new StoreUnusableError(`${url}: ${shardsText(found)}`);
+  if (problem !== undefined && !map.frozen)
+    throw new StoreUnusableError('CLUSTER_DAMAGED', `${url}: ${shardsText(found)}`);
   const nodes = await concurrently(map.members, REQUESTS_AT_ONCE, async (member) => {
     const { state, version, taskId = '' } = await inspectNode(session, member.id, cluster.config);
     const isReplaced = state === 'held' && version > member.version;

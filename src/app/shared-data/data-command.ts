@@ -159,7 +159,7 @@ function changed(
         error instanceof SharedDataError &&
         ['kind-clash', 'owned-by-other', 'ambiguous'].includes(error.fault);
       if (!isWrong) throw error;
-      complain(io, error.message);
+      complain(io, `${error.message} [${error.code}]`);
       return ExitCode.usage;
     } finally {
       await shared.close();

@@ -15,6 +15,6 @@ describe('the commands of nodelease data', () => {
     // No server is there, and none is asked.
     const { code, answer, complaints } = await runInProcess(['data', ...args, '--zookeeper', '127.0.0.1:1']);
     expect({ code, answer }).toEqual({ code: 64, answer: '' });
-    expect(complaints).toMatch(new RegExp(`^nodelease: ${complaint.source}\n$`));
+    expect(complaints).toMatch(new RegExp(`^nodelease: ${complaint.source} \\[[A-Z_]+\\]\n$`));
   });
 });

@@ -43,13 +43,12 @@ exec "$@"
 
 /** The operating system refused to start the command. */
 export class ChildStartError extends Error {
-  /** True when what was to be started does not exist. */
-  readonly missing: boolean;
+  readonly code: 'COMMAND_NOT_FOUND' | 'COMMAND_NOT_EXECUTABLE';
 
   constructor(file: string, cause: unknown) {
     super(`${file} could not be started`, { cause });
     this.name = 'ChildStartError';
-    this.missing = codeOf(cause) === 'ENOENT';
+    this.code = codeOf(cause) === 'ENOENT' ? 'COMMAND_NOT_FOUND' : 'COMMAND_NOT_EXECUTABLE';
   }
 }
 

@@ -1,8 +1,9 @@
 import type { Clock } from '../../core/base/clock.js';
 import { explain, WaitTimeoutError } from '../../core/base/errors.js';
+import { fail } from '../kit/answer.js';
 import { type Call, logFailure } from '../kit/call.js';
 import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
-import { ExitCode, type Io } from '../kit/io.js';
+import { EXIT_CODES, ExitCode, type Io } from '../kit/io.js';
 import { type Logger, loggerFor } from '../kit/log/logger.js';
 import { SignalRelay } from '../kit/terminal/signal-relay.js';
 import { type Child, ChildStartError, closeInherited, inheritedFiles, startChild } from './child.js';
@@ -26,10 +27,8 @@ export async function withCommand(
   work: (command: SupervisedCommand, log: Logger, signals: SignalRelay) => Promise<number>,
 ): Promise<number> {
   const lookup = lookUpCommand(file, io.env.PATH);
-  if (lookup !== 'executable') {
-    io.stderr(`nodelease: ${file}: ${lookup === 'not-found' ? 'command not found' : 'not executable'}\n`);
-    return lookup === 'not-found' ? ExitCode.notFound : ExitCode.notExecutable;
-  }
+  if (lookup === 'not-found') return fail(io, 'COMMAND_NOT_FOUND', `${file}: command not found`);
+  if (lookup === 'not-executable') return fail(io, 'COMMAND_NOT_EXECUTABLE', `${file}: not executable`);
   // The first of several runs must not close what the next one's guard needs.
   const files = restarts ? [] : inheritedFiles();
   const signals = new SignalRelay(io.signals);
@@ -101,8 +100,9 @@ export class SupervisedCommand {
       // gone.
       if (!(error instanceof ChildStartError)) throw error;
       this.#guard?.done();
-      log.fatal(explain(error));
-      return { exitCode: error.missing ? ExitCode.notFound : ExitCode.notExecutable, workEnded: true };
+      const { code } = error;
+      log.fatal({ code }, explain(error));
+      return { exitCode: EXIT_CODES[code], workEnded: true };
     }
   }
 }
@@ -162,8 +162,10 @@ export async function runHeldCommand(
       // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would
       // speak of what it is made of.
       if (!(error instanceof WaitTimeoutError)) throw error;
-      log[timeoutMs === 0 ? 'info' : 'warn']({ exitCode: ExitCode.acquireTimeout }, error.message);
-      return ExitCode.acquireTimeout;
+      const { code, message } = error;
+      const exitCode = EXIT_CODES[code];
+      log[timeoutMs === 0 ? 'info' : 'warn']({ exitCode, code }, message);
+      return exitCode;
     }
   });
 }

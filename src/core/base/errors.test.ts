@@ -23,7 +23,7 @@ describe('an error about a setting', () => {
 
 describe('an error without a cause', () => {
   it('has no such property, which would be printed', () => {
-    expect(new StoreUnusableError('no', { cause: undefined })).not.toHaveProperty('cause');
-    expect(new StoreUnusableError('no', { cause: 'why' })).toHaveProperty('cause', 'why');
+    expect(new StoreUnusableError('STORE_MISSING', 'no', { cause: undefined })).not.toHaveProperty('cause');
+    expect(new StoreUnusableError('STORE_MISSING', 'no', { cause: 'why' })).toHaveProperty('cause', 'why');
   });
 });

@@ -3,8 +3,17 @@ import { withoutSecrets } from './redaction.js';
 /** Every failure that nodelease reports is one of these. `code` distinguishes them, never the text. */
 export type NodeLeaseErrorCode =
   | 'CONFIG_INVALID'
-  | 'STORE_FAILED'
-  | 'STORE_UNUSABLE'
+  | 'STORE_UNREACHABLE'
+  | 'STORE_UNAVAILABLE'
+  | 'STORE_DENIED'
+  | 'STORE_MISSING'
+  | 'STORE_UNSUPPORTED'
+  | 'STORE_REJECTED'
+  | 'STORE_UNSAFE'
+  | 'CLUSTER_MISSING'
+  | 'CLUSTER_DAMAGED'
+  | 'CLUSTER_FOREIGN'
+  | 'CLUSTER_CHANGED'
   | 'ACQUIRE_TIMEOUT'
   | 'WAIT_TIMEOUT'
   | 'LEASE_LOST'
@@ -56,11 +65,17 @@ export class ConfigError extends NodeLeaseError {
 }
 
 /**
- * The store cannot be used at all: it ignores conditions, the bucket is missing, access is denied, or it
- * gives no answer.
+ * The store cannot be used at all: `STORE_UNSAFE`, it ignores conditions; `CLUSTER_…`, what is there is no
+ * sound cluster; otherwise the code of the {@link StoreError} that is its cause.
  */
 export class StoreUnusableError extends NodeLeaseError {
-  readonly code = 'STORE_UNUSABLE';
+  constructor(
+    readonly code: Extract<NodeLeaseErrorCode, `STORE_${string}` | `CLUSTER_${string}`>,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
 }
 
 /** No node id became free within the time that the caller was ready to wait. */

@@ -204,7 +204,6 @@ export type StoreFault = 'unreachable' | 'unavailable' | 'denied' | 'missing' | 
 
 /** The store gave no definite answer. */
 export class StoreError extends NodeLeaseError {
-  readonly code = 'STORE_FAILED';
   readonly fault: StoreFault;
   /**
    * `unknown`: a write may or may not have been applied, now or later. `not-applied`: it certainly was not.
@@ -218,6 +217,11 @@ export class StoreError extends NodeLeaseError {
     super(message, options);
     this.fault = options.fault;
     this.outcome = options.outcome;
+  }
+
+  /** `STORE_` and the fault. */
+  get code() {
+    return `STORE_${this.fault.toUpperCase() as Uppercase<StoreFault>}` as const;
   }
 
   /** True when the same call may well succeed a moment later. */

@@ -211,7 +211,7 @@ describe('a lock on a store', () => {
       cluster?.etag ?? '',
     );
     await expect(within(clock, 5_000, task().lock('nightly'))).rejects.toMatchObject({
-      code: 'STORE_UNUSABLE',
+      code: 'CLUSTER_FOREIGN',
       message: 'lock nightly cannot be had',
       cause: { message: expect.stringContaining('nodelease scale 1') },
     });
@@ -310,7 +310,7 @@ describe('locks on a remote store', () => {
     });
     const [a, b] = [task(), task()];
     await expect(within(clock, 60_000, a.lock('a', careless(a.options)))).rejects.toMatchObject({
-      code: 'STORE_UNUSABLE',
+      code: 'STORE_UNSAFE',
     });
     await expect(within(clock, 60_000, b.lock('b', careless(b.options)))).rejects.toMatchObject({
       cause: { message: expect.stringContaining('as an earlier probe has found') },
@@ -384,7 +384,7 @@ describe('an election on a store', () => {
     const { options, network } = task();
     network.isAway = true;
     await expect(within(clock, 20_000, standing(options).ended)).rejects.toMatchObject({
-      code: 'STORE_UNUSABLE',
+      code: 'STORE_UNREACHABLE',
     });
   });
 

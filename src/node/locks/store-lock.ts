@@ -113,6 +113,7 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
     if (node.lease.id === 0) return handleOf(name, node, end);
     await node.end({ workEnded: true });
     throw new StoreUnusableError(
+      'CLUSTER_FOREIGN',
       'this is a cluster of several node ids, and a lock has one: nodelease scale 1 makes it a lock again',
     );
   } catch (error) {
@@ -121,7 +122,7 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
     if (error instanceof AcquireTimeoutError)
       throw new WaitTimeoutError(`lock ${name} did not become free in time`, { cause: error });
     if (error instanceof StoreError || error instanceof StoreUnusableError)
-      throw new StoreUnusableError(`lock ${name} cannot be had`, { cause: error });
+      throw new StoreUnusableError(error.code, `lock ${name} cannot be had`, { cause: error });
     throw error;
   }
 }

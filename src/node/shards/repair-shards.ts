@@ -57,7 +57,10 @@ async function attempt(options: RepairShardsOptions): Promise<ShardsRepair | und
   if (drawn === undefined) return attempt(options);
   const first = floorOf(drawn.config) + 1;
   const superseded = () =>
-    new StoreUnusableError(`${session.store.url}: another repair has replaced ${SHARDS_KEY}`);
+    new StoreUnusableError(
+      'CLUSTER_CHANGED',
+      `${session.store.url}: another repair has replaced ${SHARDS_KEY}`,
+    );
   const replace = (map: ShardMap, etag: string | undefined) =>
     session.write(SHARDS_KEY, { body: encodeMap(map), metadata: {} }, etag);
   const freeze = async (): Promise<string> => {

@@ -36,7 +36,7 @@ it('finds the owner of a key with its token and address, without a lease, and fo
   await inVirtualTime(clock, (async () => first.shards[Symbol.asyncDispose]())());
   await clock.advance(20_000);
   expect(Array.from({ length: 8 }, (_, shard) => router.nodeFor(BigInt(shard))?.nodeId)).toEqual(owners);
-  await expect(router.refresh()).rejects.toMatchObject({ code: 'STORE_FAILED' });
+  await expect(router.refresh()).rejects.toMatchObject({ code: 'STORE_UNREACHABLE' });
   isAway = false;
   await router.refresh();
   expect(Array.from({ length: 8 }, (_, shard) => router.nodeFor(BigInt(shard))?.nodeId)).toEqual(
@@ -55,7 +55,7 @@ it('is refused where a store has no shards yet', async () => {
   const { clock, bucket } = shardFleet({ count: 8 });
   const store = new MemoryLeaseStore({ clock }, bucket);
   await expect(shardRouter({ store, clock, random: seededRandom(1) })).rejects.toMatchObject({
-    code: 'STORE_UNUSABLE',
+    code: 'CLUSTER_MISSING',
     message: 'memory:: there is no shards.json',
   });
 });

@@ -65,7 +65,8 @@ export async function shardRouter(options: ShardRouterOptions): Promise<ShardRou
   const ending = new AbortController();
   const read = async (): Promise<ShardMap> => {
     const object = await session.read(SHARDS_KEY, { signal: ending.signal });
-    if (object === undefined) throw new StoreUnusableError(`${store.url}: there is no ${SHARDS_KEY}`);
+    if (object === undefined)
+      throw new StoreUnusableError('CLUSTER_MISSING', `${store.url}: there is no ${SHARDS_KEY}`);
     return decodeMap(object.body);
   };
   const close = async () => {

@@ -98,7 +98,10 @@ async function untilKnown(
     try {
       const status = await orAborted(leases(), ending);
       if (status === undefined)
-        throw new StoreUnusableError('the settings of the cluster are gone from the store');
+        throw new StoreUnusableError(
+          'CLUSTER_MISSING',
+          'the settings of the cluster are gone from the store',
+        );
       pollMs = Math.max(status.cluster.durationMs / 3, status.cluster.size * POLL_PER_NODE_MS);
       const found = ignorantOf(status, lease);
       if (found.length > 0 && found.join() !== ignorant?.join())

@@ -314,7 +314,8 @@ describe('the command line', () => {
     expect(await run(['run', '--', 'true'], { NODELEASE_GRACE: 'long' })).toEqual({
       code: 64,
       stdout: '',
-      stderr: 'nodelease: NODELEASE_GRACE: expected a time such as 500ms, 15s, 2m or 1h, got "long"\n',
+      stderr:
+        'nodelease: NODELEASE_GRACE: expected a time such as 500ms, 15s, 2m or 1h, got "long" [CONFIG_INVALID]\n',
     });
   });
 
@@ -329,7 +330,7 @@ describe('the command line', () => {
           code: 64,
           stdout: '',
           stderr:
-            'nodelease: no store given: expected --store s3://bucket/prefix, or NODELEASE_STORE (in a container (there is /.dockerenv) the default, file:.nodelease, would be a cluster of its own: name it if you want that)\n',
+            'nodelease: no store given: expected --store s3://bucket/prefix, or NODELEASE_STORE (in a container (there is /.dockerenv) the default, file:.nodelease, would be a cluster of its own: name it if you want that) [USAGE]\n',
         });
       },
     );
@@ -341,7 +342,7 @@ describe('the command line', () => {
         inContainer,
       );
       expect(stderr).toMatch(
-        /no store given: .*NODELEASE_STOR is no setting, and has no effect: the nearest is NODELEASE_STORE\)\n$/,
+        /no store given: .*NODELEASE_STOR is no setting, and has no effect: the nearest is NODELEASE_STORE\) \[USAGE\]\n$/,
       );
       expect(code).toBe(64);
     });
@@ -371,7 +372,7 @@ describe('the command line', () => {
       code: 64,
       stdout: '',
       stderr:
-        'nodelease: --region: expected the region of the bucket: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)\n',
+        'nodelease: --region: expected the region of the bucket: set it, or AWS_REGION (for a server that is not AWS, set an endpoint) [CONFIG_INVALID]\n',
     });
   });
 
@@ -420,7 +421,9 @@ describe('the command line', () => {
   it('reads them for the command that announces', async () => {
     const env = { NODELEASE_ANNOUNCE: 'pay:', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
     const { code, stderr } = await run(['run', '--store', 'memory:', '--', 'true'], env);
-    expect(stderr).toMatch(/^nodelease: NODELEASE_ANNOUNCE: expected NAME\[:KEY\] .*, got "pay:"\n$/);
+    expect(stderr).toMatch(
+      /^nodelease: NODELEASE_ANNOUNCE: expected NAME\[:KEY\] .*, got "pay:" \[CONFIG_INVALID\]\n$/,
+    );
     expect(code).toBe(64);
   });
 
@@ -437,7 +440,7 @@ describe('the command line', () => {
   it('shows its help where no command is given, as the complaint that it is', async () => {
     const { code, stdout, stderr } = await run([]);
     expect(stderr).toMatch(
-      /^Usage: nodelease .*\n {2}run .*\nnodelease: no command given: see nodelease --help\n$/s,
+      /^Usage: nodelease .*\n {2}run .*\nnodelease: no command given: see nodelease --help \[USAGE\]\n$/s,
     );
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
   });
@@ -507,12 +510,12 @@ describe('the command line', () => {
     expect(await run(['run', '--', 'no-such-command'])).toEqual({
       code: 127,
       stdout: '',
-      stderr: 'nodelease: no-such-command: command not found\n',
+      stderr: 'nodelease: no-such-command: command not found [COMMAND_NOT_FOUND]\n',
     });
     expect(await run(['run', '--', '/'])).toEqual({
       code: 126,
       stdout: '',
-      stderr: 'nodelease: /: not executable\n',
+      stderr: 'nodelease: /: not executable [COMMAND_NOT_EXECUTABLE]\n',
     });
   });
 });

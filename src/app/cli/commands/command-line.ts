@@ -3,6 +3,7 @@ import { checkPlain, nearest } from '../../../core/base/arguments.js';
 import { ConfigError } from '../../../core/base/errors.js';
 import { withoutSecrets } from '../../../core/base/redaction.js';
 import { whyNoDefaultStore } from '../../../core/store/store-settings.js';
+import { fail } from '../../kit/answer.js';
 import type { WithZooKeeper } from '../../kit/call.js';
 import { type CommandRow, examplesOf, type GroupedOption, optionsOf } from '../../kit/command-row.js';
 import { ExitCode, type Io, UsageError } from '../../kit/io.js';
@@ -111,8 +112,7 @@ export async function runCommandLine(
         named?.runs && childCommand === undefined
           ? `; the command to run goes after --, as in "nodelease ${named.examples[0]}"`
           : '';
-      if (problem !== undefined) io.stderr(`nodelease: ${problem}${hint}\n`);
-      return ExitCode.usage;
+      return problem === undefined ? ExitCode.usage : fail(io, 'USAGE', problem + hint);
     }
     if (!(error instanceof UsageError || error instanceof ConfigError)) throw error;
     // Below the command line a setting has its name, without dashes.
@@ -120,8 +120,7 @@ export async function runCommandLine(
     const isFlag = called?.options.some(({ long }) => long === flag);
     const isMissing = error instanceof ConfigError && error.value === undefined;
     const text = isMissing ? `${error.setting}: expected ${error.expected}` : error.message;
-    io.stderr(`nodelease: ${isFlag ? '--' : ''}${text}\n`);
-    return ExitCode.usage;
+    return fail(io, error.code, `${isFlag ? '--' : ''}${text}`);
   }
 }
 

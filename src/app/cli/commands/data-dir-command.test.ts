@@ -84,7 +84,7 @@ describe('data-dir gc', () => {
     writeTree(root, { 'node-0/v2.removed': 'in the way' });
     const { code, stderr } = await run('gc', root, '--data-retention', '1');
     expect([code, existsSync(join(root, 'node-0/v1'))]).toEqual([69, false]);
-    expect(stderr).toMatch(/^nodelease: .*v2 could not be removed: .*\n$/);
+    expect(stderr).toMatch(/^nodelease: .*v2 could not be removed: .* \[DATA_DIR_FAILED\]\n$/);
   });
 });
 
@@ -99,7 +99,7 @@ it.each([
     expect(await run(command, at)).toEqual({
       code: 64,
       stdout: '',
-      stderr: `nodelease: ROOT: expected ${expected}, got "${at}"\n`,
+      stderr: `nodelease: ROOT: expected ${expected}, got "${at}" [CONFIG_INVALID]\n`,
     });
   }
 });

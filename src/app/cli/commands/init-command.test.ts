@@ -183,7 +183,7 @@ describe('nodelease init --repair', () => {
     const { code, complaints } = await said(repair(session, undefined, io));
     expect(code).toBe(69);
     expect(complaints).toMatch(
-      /^nodelease: node id 1: lease object is absent: not restored, .* add --above-version N.*\n$/,
+      /^nodelease: node id 1: lease object is absent: not restored, .* add --above-version N.* \[CLUSTER_DAMAGED\]\n$/,
     );
     expect(await said(repair(session, 9, io))).toEqual({
       code: 0,
@@ -317,7 +317,7 @@ describe('nodelease init of a large cluster', () => {
     expect(lines.slice(-3)).toEqual([
       'nodelease: node id 399: lease object is absent although the cluster is bootstrapped',
       'nodelease: and 200 more',
-      'nodelease: 300 of 1000 node ids cannot be used: nodelease init --repair restores them',
+      'nodelease: 300 of 1000 node ids cannot be used: nodelease init --repair restores them [CLUSTER_DAMAGED]',
     ]);
   });
 

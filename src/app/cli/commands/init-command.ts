@@ -11,7 +11,7 @@ import { refuseLock } from '../../../core/store/lock-url.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
 import { groupPath } from '../../../zookeeper/discovery/layout.js';
-import { answer, complain, say, sayJson } from '../../kit/answer.js';
+import { answer, complain, fail, say, sayJson } from '../../kit/answer.js';
 import {
   type Call,
   interruptible,
@@ -111,8 +111,8 @@ export async function initialize(
   for (const { id, problem } of damage.slice(0, NAMED)) complain(io, `node id ${id}: ${problem}`);
   if (damage.length === 0) return ExitCode.ok;
   if (damage.length > NAMED) complain(io, `and ${damage.length - NAMED} more`);
-  complain(io, `${damage.length} of ${peak} node ids cannot be used: nodelease init --repair restores them`);
-  return ExitCode.storeUnusable;
+  const text = `${damage.length} of ${peak} node ids cannot be used: nodelease init --repair restores them`;
+  return fail(io, 'CLUSTER_DAMAGED', text);
 }
 
 /** The node ids that cannot be used, and why. */
@@ -192,5 +192,5 @@ const WHY_KEPT: Readonly<Record<NonNullable<Repair['kept']>, string>> = {
 function sayRepair({ id, problem, version, kept = 'changed' }: Repair, io: Io) {
   const what = problem.startsWith('lease object') ? problem : `lease object ${problem}`;
   if (version !== undefined) say(io, `node id ${id}: ${what}: restored at version ${version}`);
-  else complain(io, `node id ${id}: ${what}: not restored, ${WHY_KEPT[kept]}`);
+  else fail(io, 'CLUSTER_DAMAGED', `node id ${id}: ${what}: not restored, ${WHY_KEPT[kept]}`);
 }

@@ -152,7 +152,7 @@ describe('nodelease release --force', () => {
     bucket.replace('1.json', 'garbage', {}, bucket.read('1.json')?.etag ?? '');
     expect(await releaseId(session, 1, { options: {}, io })).toBe(69);
     expect(io.complaints()).toMatch(
-      /^nodelease: node id 1: lease object is not JSON: "garbage": left as it is .*\n$/,
+      /^nodelease: node id 1: lease object is not JSON: "garbage": left as it is .* \[LEASE_UNREADABLE\]\n$/,
     );
     expect(bucket.read('1.json')?.body).toBe('garbage');
   });

@@ -7,9 +7,9 @@ import { whileStoreIsAway, whileStoreIsBusy } from '../../../core/lease/session/
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { parseInteger } from '../../../core/settings/setting.js';
 import { evictAllocated } from '../../../zookeeper/discovery/allocation/evict-allocated.js';
-import { type Asker, answer, complain } from '../../kit/answer.js';
+import { type Asker, answer, fail } from '../../kit/answer.js';
 import { type Call, onAllocated, onStore, onZooKeeper, type ZooKeeperCall } from '../../kit/call.js';
-import { ExitCode, UsageError } from '../../kit/io.js';
+import { UsageError } from '../../kit/io.js';
 import { formatSetting } from '../../kit/terminal/text.js';
 
 /** `nodelease release ID --force`: takes a node id away from its holder. */
@@ -91,8 +91,8 @@ export async function releaseId(session: StoreSession, id: number, call: Asker):
     return show(call, report, `node id ${id} is not held${why}`);
   } catch (error) {
     if (!(error instanceof LeaseUnreadableError)) throw error;
-    complain(io, `node id ${id}: ${error.message}: left as it is (nodelease init --repair restores it)`);
-    return ExitCode.storeUnusable;
+    const text = `node id ${id}: ${error.message}: left as it is (nodelease init --repair restores it)`;
+    return fail(io, error.code, text);
   }
 }
 
@@ -112,8 +112,7 @@ function releaseAllocated(id: number, call: ZooKeeperCall): Promise<number> {
       const foreign =
         'is not of a task that has its node id from ZooKeeper (where it mirrors a lease in a store, release that)';
       const reason = why === 'persistent' ? 'is persistent, and goes with the session of no task' : foreign;
-      complain(io, `node id ${id}: ${path} ${reason}: left as it is`);
-      return ExitCode.storeUnusable;
+      return fail(io, 'ZOOKEEPER_FAILED', `node id ${id}: ${path} ${reason}: left as it is`);
     }
     if (eviction.kind === 'free')
       return show(call, none, `node id ${id} is not held: it is free, nothing was changed`);

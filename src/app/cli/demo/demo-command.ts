@@ -14,7 +14,7 @@ import { FileLeaseStore } from '../../../core/store/file/file-lease-store.js';
 import { ClusterFollower } from '../../../node/monitor/cluster-follower.js';
 import { REQUEST_TIMEOUT_MS } from '../../../node/runtime/opened-store.js';
 import { startNodeServer } from '../../http/node-server.js';
-import { complain } from '../../kit/answer.js';
+import { fail } from '../../kit/answer.js';
 import { type Call, interruptible, reportFailure } from '../../kit/call.js';
 import { ExitCode, exitCodeOfStop, type Io } from '../../kit/io.js';
 import { Interrupted } from '../../kit/terminal/signal-relay.js';
@@ -52,8 +52,7 @@ export async function demoCommand(call: DemoCall): Promise<number> {
     if (error instanceof ConfigError) throw error;
     if (error instanceof Interrupted) return exitCodeOfStop(error.signal);
     if (!(error instanceof DemoFailure)) return reportFailure(error, settings, io);
-    complain(io, `the demo failed: ${error.message}`);
-    return ExitCode.internal;
+    return fail(io, 'INTERNAL', `the demo failed: ${error.message}`);
   }
 }
 

@@ -259,7 +259,7 @@ describe('nodelease doctor', () => {
     const { code, answer, complaints } = shown(await examined());
     expect(code).toBe(69);
     expect(answer).toMatch(/FAULT {2}store: memory: access denied/);
-    expect(complaints).toBe('nodelease: memory:: 1 fault: memory: access denied\n');
+    expect(complaints).toBe('nodelease: memory:: 1 fault: memory: access denied [STORE_DENIED]\n');
     expect(requests).toBeLessThanOrEqual(2);
   });
 

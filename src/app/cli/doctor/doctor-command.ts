@@ -1,4 +1,3 @@
-import { explain } from '../../../core/base/errors.js';
 import { markCluster, readCluster } from '../../../core/lease/session/cluster-store.js';
 import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../../core/lease/session/store-session.js';
@@ -7,7 +6,7 @@ import { storeKindOf } from '../../../core/store/stores.js';
 import { examineCamunda, isCamunda } from '../../camunda/camunda-report.js';
 import { complain, sayJson, sayLines } from '../../kit/answer.js';
 import { type Call, interruptible, onAllocated, onStore, reported } from '../../kit/call.js';
-import { type Finding, failureOf, finding } from '../../kit/finding.js';
+import { type Finding, faultOf, finding } from '../../kit/finding.js';
 import { ExitCode, type Io } from '../../kit/io.js';
 import { type Color, paintFor, pluralize, printable } from '../../kit/terminal/text.js';
 import { clusterPart } from '../../products.js';
@@ -99,7 +98,7 @@ export async function examine(
       versionsDays = Math.max(versionsDays, keptDays);
     }
   } catch (error) {
-    findings.push(finding('store', 'fault', explain(failureOf(error, signal))));
+    findings.push(faultOf('store', error, signal));
   }
   // A store that does not answer is not asked a second time.
   if (facts.probe !== undefined) {
@@ -122,7 +121,7 @@ export async function examine(
         ...paceFindings(store, facts.cost.durationMs),
       );
     } catch (error) {
-      findings.push(finding('cluster', 'fault', explain(failureOf(error, signal))));
+      findings.push(faultOf('cluster', error, signal));
     }
   }
   signal?.throwIfAborted();

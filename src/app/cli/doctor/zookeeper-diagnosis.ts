@@ -4,7 +4,7 @@ import { explain } from '../../../core/base/errors.js';
 import { formatServer, type ServerAddress } from '../../../zookeeper/client/connect-string.js';
 import { isFault } from '../../../zookeeper/client/zookeeper.js';
 import { connectTo } from '../../kit/call.js';
-import { type Finding, failureOf, finding, isSound } from '../../kit/finding.js';
+import { type Finding, failureOf, faultOf, finding, isSound } from '../../kit/finding.js';
 import type { Io } from '../../kit/io.js';
 import { formatSetting } from '../../kit/terminal/text.js';
 import { mixedServices } from '../../services/mixed-services.js';
@@ -64,7 +64,7 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions) {
         ),
       );
     } catch (error) {
-      findings.push(finding('zookeeper-session', 'fault', explain(failureOf(error, signal))));
+      findings.push(faultOf('zookeeper-session', error, signal));
     } finally {
       await zookeeper.close();
     }

@@ -100,7 +100,7 @@ describe('nodelease scale', () => {
     expect(await ended).toBe(75);
     expect(io.answer()).toBe('');
     expect(io.complaints()).toMatch(
-      /\nnodelease: the cluster at memory: has 3 node ids still: 2 holders did not go over to 9 bits .*: 0 \(old, 8 bits\), 2 \(slow, 8 bits\); .* stays published, nodelease scale 300 goes on from there\n$/,
+      /\nnodelease: the cluster at memory: has 3 node ids still: 2 holders did not go over to 9 bits .*: 0 \(old, 8 bits\), 2 \(slow, 8 bits\); .* stays published, nodelease scale 300 goes on from there \[WAIT_TIMEOUT\]\n$/,
     );
     expect(JSON.parse(bucket.read('cluster.json')?.body ?? '')).toMatchObject({ size: 3, idWidth: 9 });
     await clock.advance(20_000);
@@ -137,7 +137,7 @@ describe('nodelease scale', () => {
     const { session, io, bucket } = await scene(0);
     expect(await scale(session, options, io)).toBe(69);
     expect(io.complaints()).toBe(
-      'nodelease: There is no cluster at memory: yet: nodelease init --nodes 300 creates one, and so does the first nodelease run.\n',
+      'nodelease: There is no cluster at memory: yet: nodelease init --nodes 300 creates one, and so does the first nodelease run. [CLUSTER_MISSING]\n',
     );
     expect(bucket.list().objects).toEqual([]);
   });
@@ -290,7 +290,7 @@ describe('nodelease scale', () => {
       /\nnodelease: node id 3: its lease object .*: left as it is \(nodelease init --repair restores it\)\n/,
     );
     expect(io.complaints()).toMatch(
-      /\nnodelease: 1 lease object left as damaged: 3; nodelease init --repair restores them\n$/,
+      /\nnodelease: 1 lease object left as damaged: 3; nodelease init --repair restores them \[CLUSTER_DAMAGED\]\n$/,
     );
     expect(bucket.read('3.json')?.body).toBe('{ not JSON');
   });
@@ -340,7 +340,7 @@ describe('nodelease scale', () => {
         code: 69,
         answer: '',
         complaints: expect.stringMatching(
-          /^nodelease: no check was possible for fixed node ids of 2 and above, and nothing was changed: .*\n$/,
+          /^nodelease: no check was possible for fixed node ids of 2 and above, and nothing was changed: .* \[ZOOKEEPER_FAILED\]\n$/,
         ),
       });
       expect((await contents()).map(({ mtimeNs, size }) => [mtimeNs, size])).toEqual(

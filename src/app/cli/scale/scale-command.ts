@@ -1,4 +1,4 @@
-import { ConfigError, StoreUnusableError } from '../../../core/base/errors.js';
+import { ConfigError } from '../../../core/base/errors.js';
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
 import { scaleCluster } from '../../../core/lease/operate/scale.js';
 import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../../core/lease/operate/scaling.js';
@@ -7,7 +7,7 @@ import type { StoreSession } from '../../../core/lease/session/store-session.js'
 import { parseInteger } from '../../../core/settings/setting.js';
 import { nothingAt, refuseLock } from '../../../core/store/lock-url.js';
 import { ZooKeeperError } from '../../../zookeeper/client/zookeeper.js';
-import { complain, say, sayJson } from '../../kit/answer.js';
+import { complain, fail, say, sayJson } from '../../kit/answer.js';
 import { type Call, connectTo, interruptible, onStore } from '../../kit/call.js';
 import { ExitCode, type Io, UsageError } from '../../kit/io.js';
 import { formatDuration, formatSetting, pluralize, someOf } from '../../kit/terminal/text.js';
@@ -124,7 +124,7 @@ export async function scale(
 
 /**
  * How to make sure that no node id of a range is in use as a fixed one. Only those are found that are
- * announced in the discovery tree at this moment. It throws {ConfigError} when one is, {StoreUnusableError}
+ * announced in the discovery tree at this moment. It throws {ConfigError} when one is, {ZooKeeperError}
  * when that is unknown, {StoreError}.
  */
 function staticCheck(session: StoreSession, settings: ZooKeeperSettings, io: Io): CheckStatic {
@@ -145,7 +145,7 @@ function staticCheck(session: StoreSession, settings: ZooKeeperSettings, io: Io)
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || signal.aborted) throw error;
       const what = `no check was possible for fixed node ids of ${ids[0]} and above, and nothing was changed`;
-      throw new StoreUnusableError(what, { cause: error });
+      throw new ZooKeeperError(what, error.fault, error.outcome, undefined, error);
     } finally {
       await zookeeper.close();
     }
@@ -198,19 +198,17 @@ function line(event: ScaleEvent): string {
 function reportScaled(outcome: ScaleOutcome, { size, json }: ScaleTarget, url: string, io: Io): number {
   switch (outcome.kind) {
     case 'no-cluster':
-      complain(io, nothingAt(url, size));
-      return ExitCode.storeUnusable;
+      return fail(io, 'CLUSTER_MISSING', nothingAt(url, size));
     case 'not-adopted': {
       const { idWidth, holders } = outcome;
       const who = `${pluralize(holders.length, 'holder')} did not go over to ${idWidth} bits for the node id in time: ${holdersText(holders)}`;
       const rest = `that ${idWidth} bits are wanted stays published, nodelease scale ${size} goes on from there`;
-      complain(io, `the cluster at ${url} has ${outcome.size} node ids still: ${who}; ${rest}`);
-      return ExitCode.acquireTimeout;
+      const text = `the cluster at ${url} has ${outcome.size} node ids still: ${who}; ${rest}`;
+      return fail(io, 'WAIT_TIMEOUT', text);
     }
     case 'superseded': {
       const why = `another command has changed the number of node ids meanwhile, and its number applies; nodelease scale ${size} changes it again`;
-      complain(io, `the cluster at ${url} has ${outcome.size} node ids: ${why}`);
-      return ExitCode.acquireTimeout;
+      return fail(io, 'CLUSTER_CHANGED', `the cluster at ${url} has ${outcome.size} node ids: ${why}`);
     }
     case 'scaled':
       return reportSize(outcome, url, io, json);
@@ -239,8 +237,7 @@ function reportSize(
   if (damaged.length === 0) return ExitCode.ok;
   const ids = someOf(damaged.map(({ id }) => String(id)));
   const left = `${pluralize(damaged.length, 'lease object')} left as damaged: ${ids}`;
-  complain(io, `${left}; nodelease init --repair restores them`);
-  return ExitCode.storeUnusable;
+  return fail(io, 'CLUSTER_DAMAGED', `${left}; nodelease init --repair restores them`);
 }
 
 /** Who holds which node id: `8 (task-a), 9 (task-b)`. */

@@ -116,7 +116,7 @@ describe('nodelease history', () => {
     expect(await runInProcess(['history', '--json', '--store', 'memory:'], {})).toEqual({
       code: 69,
       answer: '',
-      complaints: 'nodelease: there is no cluster at memory:\n',
+      complaints: 'nodelease: there is no cluster at memory: [CLUSTER_MISSING]\n',
     });
   });
 });

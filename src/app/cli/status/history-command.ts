@@ -6,9 +6,8 @@ import { parseInteger } from '../../../core/settings/setting.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import type { ListedCluster } from '../../../node/monitor/listed-cluster.js';
 import { tenuresOf } from '../../../node/monitor/tenures.js';
-import { type Asker, answer, complain, withRows } from '../../kit/answer.js';
+import { type Asker, answer, fail, withRows } from '../../kit/answer.js';
 import { type Call, onStore } from '../../kit/call.js';
-import { ExitCode } from '../../kit/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 
 const DAY_MS = 86_400_000;
@@ -42,10 +41,8 @@ export async function showHistory(
   const choose = ({ leases }: ListedCluster) =>
     leases.map((_, id) => id).filter((id) => only === undefined || id === only);
   const scan = await whileStoreIsBusy(io)(() => reader.scan(undefined, choose)).finally(progress.end);
-  if (scan.hints === undefined) {
-    complain(io, `there is no cluster at ${session.store.url}`);
-    return ExitCode.storeUnusable;
-  }
+  if (scan.hints === undefined)
+    return fail(io, 'CLUSTER_MISSING', `there is no cluster at ${session.store.url}`);
   const { size } = scan.hints.cluster;
   if (only !== undefined && only >= size)
     throw new ConfigError('node id', only, `a node id from 0 to ${size - 1}`);

@@ -198,7 +198,7 @@ describe('nodelease status', () => {
     Object.assign(session.store, { url: 's3://bucket/locks/report' });
     expect(await showStatus(session, once, io)).toBe(69);
     expect(io.answer()).toBe(
-      'No task has used lock report yet: there is nothing at s3://bucket/locks/report.\n',
+      'No task has used lock report yet: there is nothing at s3://bucket/locks/report. [CLUSTER_MISSING]\n',
     );
   });
 

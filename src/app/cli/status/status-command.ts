@@ -104,7 +104,7 @@ function storeReader(
         if (status !== undefined)
           return statusTable(status, { screen, maxLines, discovery, finding: part?.finding });
         return [
-          printable(nothingAt(url)),
+          printable(`${nothingAt(url)} [CLUSTER_MISSING]`),
           ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
         ];
       },

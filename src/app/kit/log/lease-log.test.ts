@@ -7,6 +7,15 @@ function linesOf(...events: LeaseEvent[]): string[] {
   return linesBy(leaseLog, events);
 }
 
+/** The codes in the fields of all lines. */
+function codesBy(listenerFor: typeof leaseLog, events: readonly LeaseEvent[]): unknown[] {
+  const codes: unknown[] = [];
+  const take = ({ code }: { code?: unknown }) => void (code !== undefined && codes.push(code));
+  const listener = listenerFor({ debug: take, info: take, warn: take, error: take } as never);
+  for (const event of events) listener(event);
+  return codes;
+}
+
 function linesBy(listenerFor: typeof leaseLog, events: readonly LeaseEvent[]): string[] {
   const lines: string[] = [];
   const at =
@@ -54,6 +63,7 @@ describe('the log of a lease', () => {
     >);
     for (const event of events) listener(event);
     expect(named).toEqual(events.map(({ type }) => type));
+    expect(codesBy(leaseLog, events)).toEqual(['LEASE_LOST']);
   });
 
   it('says again every other minute that it waits for a node id, for alarms that count lines, and not at each look', () => {
@@ -117,25 +127,25 @@ describe('the log of a lease', () => {
 describe('the log of a lock', () => {
   it('names the lock and its token, where that of a lease names a node id', () => {
     const error = new LeaseLostError(0, 8, 'taken', 1, 'task b holds it at version 9');
-    const lines = linesBy(
-      (log) => lockLog(log, 'nightly'),
-      [
-        { type: 'cluster-created', size: 1, store: 's3://b/p/locks/nightly' },
-        { type: 'waiting', sleepMs: 12.4 },
-        {
-          type: 'acquired',
-          id: 0,
-          version: 8,
-          from: 'released',
-          tookMs: 20.4,
-          requests: 5,
-          deadline: 1,
-          store: 's3://b/p',
-        },
-        { type: 'lost', error },
-        { type: 'released' },
-      ],
-    );
+    const events: LeaseEvent[] = [
+      { type: 'cluster-created', size: 1, store: 's3://b/p/locks/nightly' },
+      { type: 'waiting', sleepMs: 12.4 },
+      {
+        type: 'acquired',
+        id: 0,
+        version: 8,
+        from: 'released',
+        tookMs: 20.4,
+        requests: 5,
+        deadline: 1,
+        store: 's3://b/p',
+      },
+      { type: 'lost', error },
+      { type: 'released' },
+    ];
+    const ofLock = (log: Parameters<typeof leaseLog>[0]) => lockLog(log, 'nightly');
+    expect(codesBy(ofLock, events)).toEqual(['LOCK_LOST']);
+    const lines = linesBy(ofLock, events);
     expect(lines).toEqual([
       'info lock nightly is new: no task has used it in s3://b/p/locks/nightly',
       'info lock nightly is held by another task: waiting',

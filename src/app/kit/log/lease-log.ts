@@ -65,7 +65,8 @@ export function lockLog(log: Pick<Logger, Level>, lock: string): LeaseListener {
     const [level, text, fields] = leaseLine(event);
     // A new lock is usual, other than a new cluster.
     const ownLevel = event.type === 'cluster-created' ? 'info' : level;
-    return [ownLevel, lockText(event, lock) ?? text, { lock, ...fields }];
+    const loss = event.type === 'lost' && { code: 'LOCK_LOST' };
+    return [ownLevel, lockText(event, lock) ?? text, { lock, ...fields, ...loss }];
   });
 }
 
@@ -142,8 +143,8 @@ function leaseLine(event: LeaseEvent): Line {
       ];
     }
     case 'lost': {
-      const { nodeId, version, reason } = event.error;
-      return ['error', explain(event.error), { nodeId, version, reason }];
+      const { nodeId, version, reason, code } = event.error;
+      return ['error', explain(event.error), { nodeId, version, reason, code }];
     }
     case 'released':
       return ['info', 'lease released'];

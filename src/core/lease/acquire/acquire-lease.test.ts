@@ -121,7 +121,7 @@ describe('acquiring', () => {
     await expect(refused.lease).rejects.toThrow(
       'memory:: there is no cluster, and only an existing one is to be used (cluster: existing)',
     );
-    await expect(refused.lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE' });
+    await expect(refused.lease).rejects.toMatchObject({ code: 'CLUSTER_MISSING' });
     expect((await store.list()).objects).toEqual([]);
 
     await (await start().lease).release();
@@ -378,7 +378,7 @@ describe('acquiring', () => {
         start({ store: remote }).lease,
       ]);
       expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toContain(
-        'STORE_UNUSABLE',
+        'STORE_UNSAFE',
       );
     },
   );
@@ -403,7 +403,7 @@ describe('acquiring', () => {
     for (const _ of ['first', 'second']) {
       const refused = [start({ store: remote }), start({ store: remote })];
       await clock.advance(10_000);
-      for (const { lease } of refused) await expect(lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE' });
+      for (const { lease } of refused) await expect(lease).rejects.toMatchObject({ code: 'STORE_UNSAFE' });
     }
   });
 
@@ -427,13 +427,13 @@ describe('acquiring', () => {
         throw new StoreError(`it is ${kind}`, { fault: kind, outcome: 'not-applied' });
       };
     await expect(start({ intercept: fault('denied') }).lease).rejects.toMatchObject({
-      code: 'STORE_UNUSABLE',
+      code: 'STORE_DENIED',
       cause: { fault: 'denied' },
     });
     const silent = start({ intercept: fault('unreachable') });
     await clock.advance(12_000);
     await expect(silent.lease).rejects.toMatchObject({
-      code: 'STORE_UNUSABLE',
+      code: 'STORE_UNREACHABLE',
       cause: { fault: 'unreachable' },
     });
   });
@@ -449,7 +449,7 @@ describe('acquiring', () => {
     };
     const waiting = start({ store: store.connect(readOnly), acquireTimeoutMs: 60_000 });
     await clock.advance(65_000);
-    await expect(waiting.lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE' });
+    await expect(waiting.lease).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' });
     expect(writes).toBeLessThan(70);
   });
 
@@ -506,7 +506,7 @@ describe('acquiring', () => {
       ['gives no reads after a write', (call, nth) => (isWrite(call) ? 'after' : nth > 1 && BUSY)],
     ])('a store that %s is the failure after some seconds, and no holder', async (_, fails) => {
       const { outcome, tookMs } = await tried(fails);
-      expect(outcome).toBe('STORE_UNUSABLE');
+      expect(outcome).toBe('STORE_UNAVAILABLE');
       expect(tookMs).toBeGreaterThan(4_000);
       expect(tookMs).toBeLessThan(25_000);
     });

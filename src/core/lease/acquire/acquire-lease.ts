@@ -149,7 +149,7 @@ async function acquire(
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
     signal?.throwIfAborted();
-    throw new StoreUnusableError(`the store cannot be used: ${error.message}`, { cause: error });
+    throw new StoreUnusableError(error.code, `the store cannot be used: ${error.message}`, { cause: error });
   }
 }
 

@@ -195,6 +195,7 @@ export class Claimant {
       if (result.status === 'conflict') continue;
       const { url } = session.store;
       throw new StoreUnusableError(
+        'STORE_UNSAFE',
         `${url}: the store ignores conditional writes (${header}): it would give one node id to several tasks`,
       );
     }

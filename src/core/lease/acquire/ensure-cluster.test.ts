@@ -165,7 +165,7 @@ describe('a store that loses races now and then', () => {
     Object.assign(luck, { losesRaces: false, probed: 0 });
     for (let again = 0; again < 3; again += 1) {
       await expect(start()).rejects.toMatchObject({
-        code: 'STORE_UNUSABLE',
+        code: 'STORE_UNSAFE',
         message: expect.stringMatching(
           /as an earlier probe has found: .*12 of 12 races were lost.*nodelease doctor --accept/,
         ),
@@ -327,7 +327,7 @@ describe('a store that refuses to create the settings as if they were there, and
   it('is refused with the finding of the probe, after some attempts', async () => {
     const failure = await started(() => true);
     expect(failure).toMatchObject({
-      code: 'STORE_UNUSABLE',
+      code: 'STORE_UNSAFE',
       message: expect.stringContaining('refused to create keys that had never been used'),
     });
   });
@@ -335,7 +335,7 @@ describe('a store that refuses to create the settings as if they were there, and
   it('is refused even if the probe finds no fault', async () => {
     const failure = await started((key) => key === 'cluster.json');
     expect(failure).toMatchObject({
-      code: 'STORE_UNUSABLE',
+      code: 'STORE_UNSAFE',
       message: expect.stringContaining('refuses to create cluster.json'),
     });
   });

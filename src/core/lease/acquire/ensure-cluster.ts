@@ -108,6 +108,7 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
     if (wanted.cluster === 'existing') {
       const what = 'there is no cluster, and only an existing one is to be used (cluster: existing)';
       throw new StoreUnusableError(
+        'CLUSTER_MISSING',
         `${session.store.url}: ${what}: is the prefix right? nodelease init makes one`,
       );
     }
@@ -128,7 +129,7 @@ async function afterRefusal(options: EnsureClusterOptions, refusals: number): Pr
   const what = `${session.store.url}: the store refuses to create cluster.json, as if it were there, and shows none`;
   if (refusals === MAX_REFUSALS) {
     await passProbe(options);
-    throw new StoreUnusableError(`${what}; other objects are created as they should be`);
+    throw new StoreUnusableError('STORE_UNSAFE', `${what}; other objects are created as they should be`);
   }
   await clock.sleep(backoffMs(SERVER_AWAY, refusals, random), signal);
 }
@@ -199,6 +200,7 @@ async function probed(options: EnsureClusterOptions, cluster: StoredCluster): Pr
 
 function refusedBefore({ store }: StoreSession, reason: string): StoreUnusableError {
   return new StoreUnusableError(
+    'STORE_UNSAFE',
     `${store.url}: the store cannot be trusted with leases, as an earlier probe has found: ${reason} (a far longer probe may clear it: nodelease doctor --accept)`,
   );
 }
@@ -225,5 +227,8 @@ async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster)
   // A failure that cannot be recorded is found again by the next probe.
   const record = whileStoreIsAway(options)((call) => recordProbeFailure(session, reason, call));
   await record.catch(() => undefined);
-  throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${reason}`);
+  throw new StoreUnusableError(
+    'STORE_UNSAFE',
+    `${store.url}: the store cannot be trusted with leases: ${reason}`,
+  );
 }

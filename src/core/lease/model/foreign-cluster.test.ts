@@ -43,7 +43,7 @@ describe('a cluster of Camunda 8', () => {
     camunda();
     const before = everything();
     await expect(acquire()).rejects.toMatchObject({
-      code: 'STORE_UNUSABLE',
+      code: 'CLUSTER_FOREIGN',
       message: expect.stringMatching(FOUND),
     });
     await expect(initialize()).rejects.toThrow(FOUND);
@@ -73,7 +73,7 @@ describe('a cluster of Camunda 8', () => {
     expect(held.map(({ id }) => id).sort()).toEqual([1, 2]);
     const refused = acquire({ taskId: 'third', acquireTimeoutMs: undefined });
     await expect(refused).rejects.toMatchObject({
-      code: 'STORE_UNUSABLE',
+      code: 'CLUSTER_FOREIGN',
       message: expect.stringContaining('0.json is a lease of Camunda 8'),
     });
   });

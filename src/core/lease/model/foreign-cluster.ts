@@ -86,7 +86,10 @@ export async function refuseForeignFolder(
 
 /** @param found what was found, as a sentence without its full stop */
 export function foreignError(url: string, found: string): StoreUnusableError {
-  return new StoreUnusableError(`${url}: ${found}: nodelease leaves it as it is; choose another bucket`);
+  return new StoreUnusableError(
+    'CLUSTER_FOREIGN',
+    `${url}: ${found}: nodelease leaves it as it is; choose another bucket`,
+  );
 }
 
 const marked = ({ cluster, marker }: ForeignFormat, size = '') =>

@@ -265,6 +265,7 @@ class WidthAdoption {
     const { session } = this.steps.options;
     if (!Number.isFinite(storeTime.max)) {
       throw new StoreUnusableError(
+        'STORE_UNSUPPORTED',
         `${session.store.url}: ${key} has no timestamp, and the store does not report its time`,
       );
     }
@@ -280,6 +281,7 @@ class WidthAdoption {
     const advice =
       '`nodelease init --repair` restores it; until then the ids that its holder makes are unknown';
     return new StoreUnusableError(
+      'CLUSTER_DAMAGED',
       `${url}: ${key} is damaged, so the cluster cannot grow: ${problem}: ${advice}`,
     );
   }

@@ -149,6 +149,7 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
   const cluster = await readCluster(session);
   if (cluster === undefined)
     throw new StoreUnusableError(
+      'CLUSTER_MISSING',
       `There is no cluster at ${session.store.url} yet: nodelease init creates one, and so does the first nodelease run.`,
     );
   const { config } = cluster;
@@ -217,6 +218,7 @@ async function examine(session: StoreSession, id: number, bootstrapped: boolean)
   } catch (error) {
     if (error instanceof LeaseUnreadableError && error.isForeign)
       throw new StoreUnusableError(
+        'CLUSTER_FOREIGN',
         `${session.store.url}: ${leaseKey(id)} ${error.problem}: nothing is repaired`,
       );
     return { ...found, problem: explain(error) };

@@ -224,7 +224,10 @@ export class ScaleSteps {
       if (!(error instanceof StoreError && error.transient) || this.#failures === FAILURES) throw error;
     }
     if (this.#conflicts === CONFLICTS)
-      throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} changes too often to be changed`);
+      throw new StoreUnusableError(
+        'CLUSTER_CHANGED',
+        `${session.store.url}: ${CLUSTER_KEY} changes too often to be changed`,
+      );
     await clock.sleep(PAUSE_MS * (1 + random.next()), signal);
     return undefined;
   }
@@ -238,7 +241,10 @@ export class ScaleSteps {
   async pauseAfterListing(listing: number): Promise<void> {
     const { session, clock, random, signal } = this.options;
     if (listing === LISTINGS)
-      throw new StoreUnusableError(`${session.store.url}: does not list the lease objects that were written`);
+      throw new StoreUnusableError(
+        'STORE_UNSAFE',
+        `${session.store.url}: does not list the lease objects that were written`,
+      );
     if (listing > 2) await clock.sleep(PAUSE_MS * listing * (1 + random.next()), signal);
   }
 }

@@ -42,6 +42,7 @@ export async function readCluster(
       'put the former object back, or, once no task is running, remove it and call `nodelease init` with the same --nodes, --duration and --grace, ' +
       'then `nodelease scale N` with as many node ids';
     throw new StoreUnusableError(
+      'CLUSTER_DAMAGED',
       `${session.store.url}: ${CLUSTER_KEY} cannot be used, it ${problem}: ${advice}`,
     );
   }
@@ -53,7 +54,8 @@ export async function readCluster(
  */
 export async function readExistingCluster(session: StoreSession, call?: SessionCall): Promise<StoredCluster> {
   const cluster = await readCluster(session, call);
-  if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} is gone`);
+  if (cluster === undefined)
+    throw new StoreUnusableError('CLUSTER_MISSING', `${session.store.url}: ${CLUSTER_KEY} is gone`);
   return cluster;
 }
 

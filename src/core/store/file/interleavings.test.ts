@@ -336,7 +336,11 @@ describe('a decision that lands in a folder which another process is just removi
       expect((await b.replace('0.json', body, {}, etag)).status).toBe('written');
     }
     go();
-    await expect(a).rejects.toMatchObject({ code: 'STORE_FAILED', fault: 'unavailable', outcome: 'unknown' });
+    await expect(a).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      fault: 'unavailable',
+      outcome: 'unknown',
+    });
     expect(readFileSync(join(directory, '0.json'), 'utf8')).toBe('fourth');
   });
 });

@@ -8,7 +8,7 @@ import { fromWire, toWire } from './messages.js';
 describe('an error that is sent to another thread', () => {
   it.each([
     new ConfigError('nodes', 0, 'at least 1'),
-    new StoreUnusableError('the store cannot be used'),
+    new StoreUnusableError('STORE_MISSING', 'the store cannot be used'),
     new AcquireTimeoutError('no id'),
     new LeaseLostError(3, 7, 'taken', 12.5, 'somebody else holds it'),
     new LeaseReleasedError(3, 7),
@@ -29,7 +29,9 @@ describe('an error that is sent to another thread', () => {
       cause: new Error('connection refused'),
     });
     const crossed = fromWire(
-      structuredClone(toWire(new StoreUnusableError('the store cannot be used', { cause: away }))),
+      structuredClone(
+        toWire(new StoreUnusableError('STORE_UNREACHABLE', 'the store cannot be used', { cause: away })),
+      ),
     );
     expect(crossed.cause).toBeInstanceOf(StoreError);
     expect((crossed.cause as StoreError).transient).toBe(true);

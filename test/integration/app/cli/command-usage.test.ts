@@ -15,7 +15,7 @@ describe('a command that is called wrongly', () => {
       code: 64,
       answer: '',
       complaints: expect.stringMatching(
-        /^nodelease: .*--nodes: expected a whole number from 1 to 65528, got "0".*\n$/,
+        /^nodelease: .*--nodes: expected a whole number from 1 to 65528, got "0" \[CONFIG_INVALID\]\n$/,
       ),
     });
   });
@@ -36,7 +36,7 @@ describe('a command that is called wrongly', () => {
       for (const { code, answer, complaints } of answers) {
         expect(code).toBe(64);
         expect(complaints).toMatch(
-          /^nodelease: .*(?:…@127|\[redacted\]@127|unknown option '--endpont' \(Did you mean --endpoint\?\)$)/m,
+          /^nodelease: .*(?:…@127|\[redacted\]@127|unknown option '--endpont' \(Did you mean --endpoint\?\) \[USAGE\]$)/m,
         );
         expect(answer + complaints).not.toContain('HIDDEN');
       }

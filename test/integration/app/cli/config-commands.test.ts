@@ -105,7 +105,7 @@ describe('nodelease config', () => {
     expect((await config('get b --app shop')).answer).toBe('1\n');
     expect(await config('rollback 9 --app shop')).toMatchObject({
       code: 1,
-      complaints: 'nodelease: there is no revision 9: the history goes from 0 to 4\n',
+      complaints: 'nodelease: there is no revision 9: the history goes from 0 to 4 [CONFIG_HISTORY]\n',
     });
   });
 
@@ -114,7 +114,7 @@ describe('nodelease config', () => {
     expect(await config('set --app shop a=2 --expect 0')).toMatchObject({
       code: 1,
       complaints: expect.stringMatching(
-        /^nodelease: shop: expected revision 0, but bob published revision 1 at 20\S+Z\n$/,
+        /^nodelease: shop: expected revision 0, but bob published revision 1 at 20\S+Z \[CONFIG_CONFLICT\]\n$/,
       ),
     });
     expect(await config('set --app shop a=2 --expect 1')).toEqual(well('shop: revision 2, 1 key changed\n'));

@@ -253,12 +253,12 @@ describe('nodelease console', () => {
     for (const [args, complaint] of [
       [
         ['--http', `127.0.0.1:${port}`],
-        `nodelease: --http: expected a port that no other program listens on (this one is taken), got "127.0.0.1:${port}"\n`,
+        `nodelease: --http: expected a port that no other program listens on (this one is taken), got "127.0.0.1:${port}" [CONFIG_INVALID]\n`,
       ],
       [['--bearer-token-file', empty], /^nodelease: --bearer-token-file: expected .*\n$/],
       [
         ['--store', 'memory:'],
-        /^nodelease: --store: expected a store that others see, too .*, got "memory:"\n$/,
+        /^nodelease: --store: expected a store that others see, too .*, got "memory:" \[CONFIG_INVALID\]\n$/,
       ],
       [['--provider', 'zookeeper'], /^nodelease: --provider: .*--zookeeper.*\n$/],
       [['--endpoint', 'http://127.0.0.1:9'], /^nodelease: --endpoint: .*\n$/],

@@ -176,7 +176,8 @@ describe('nodelease data', () => {
     await data('set', 'limit', '1');
     expect(await data('put', 'limit', 'b', '1')).toMatchObject({
       code: 64,
-      complaints: 'nodelease: shared data "limit": it is a persistent scalar, and not a persistent map\n',
+      complaints:
+        'nodelease: shared data "limit": it is a persistent scalar, and not a persistent map [SHARED_DATA_FAILED]\n',
     });
   });
 

@@ -93,7 +93,7 @@ describe('nodelease discovery ls --locks', () => {
     });
     expect(await ls('/discovery', '--locks', '/')).toMatchObject({
       code: 64,
-      complaints: 'nodelease: expected either --locks or the path /discovery\n',
+      complaints: 'nodelease: expected either --locks or the path /discovery [USAGE]\n',
     });
   });
 

@@ -140,7 +140,7 @@ describe('nodelease run', () => {
     mkdirSync(join(folder, 'leases'));
     const missing = runCli(['run', '--store', `file:${folder}/leases`, '--', 'no-such-command']);
     expect((await missing.exit).code).toBe(127);
-    expect(missing.stderr()).toBe('nodelease: no-such-command: command not found\n');
+    expect(missing.stderr()).toBe('nodelease: no-such-command: command not found [COMMAND_NOT_FOUND]\n');
     const directory = runCli(['run', '--store', `file:${folder}/leases`, '--', folder]);
     expect((await directory.exit).code).toBe(126);
     expect(readdirSync(join(folder, 'leases'))).toEqual([]);

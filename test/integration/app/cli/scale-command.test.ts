@@ -140,7 +140,7 @@ describe('nodelease scale', () => {
         code: 64,
         answer: '',
         complaints:
-          'nodelease: number of node ids: expected at least 6, for NODELEASE_NODE_ID makes 5 a fixed node id in use, got 4\n',
+          'nodelease: number of node ids: expected at least 6, for NODELEASE_NODE_ID makes 5 a fixed node id in use, got 4 [CONFIG_INVALID]\n',
       },
     );
     expect(await contents(store)).toEqual(before);
@@ -152,8 +152,8 @@ describe('nodelease scale', () => {
     const before = await contents(store);
     const env = await restrictedEnvironment(inject('s3'), READ_ONLY);
     const complaints = [
-      ['2', /^nodelease: .*cluster\.json: access denied .*\n$/],
-      ['9', /^nodelease: .*creating [678]\.json: access denied .*\n$/],
+      ['2', /^nodelease: .*cluster\.json: access denied .* \[STORE_DENIED\]\n$/],
+      ['9', /^nodelease: .*creating [678]\.json: access denied .* \[STORE_DENIED\]\n$/],
     ] as const;
     for (const [size, complaint] of complaints) {
       expect(await runInProcess(['scale', size, ...store.options], { env })).toEqual({
@@ -170,7 +170,7 @@ describe('nodelease scale', () => {
     });
     expect(await runInProcess(['scale', '2', ...store.options], { env: some })).toMatchObject({
       code: 69,
-      complaints: expect.stringMatching(/\nnodelease: .*[2-5]\.json: access denied .*\n$/),
+      complaints: expect.stringMatching(/\nnodelease: .*[2-5]\.json: access denied .* \[STORE_DENIED\]\n$/),
     });
     // The size is already published: no task takes one of the others any more.
     expect(await settings(store)).toMatchObject({ size: 2 });
@@ -240,7 +240,7 @@ describe('nodelease scale', () => {
         const refused = await scale(store, '2', ...zookeeper);
         expect(refused).toMatchObject({ code: 64, answer: '' });
         expect(refused.complaints).toMatch(
-          /^nodelease: number of node ids: expected at least 4, for node id 3 is in use without a lease: task web-3 announces it at .*, got 2\n$/,
+          /^nodelease: number of node ids: expected at least 4, for node id 3 is in use without a lease: task web-3 announces it at .*, got 2 \[CONFIG_INVALID\]\n$/,
         );
         expect(await contents(store)).toEqual(before);
         expect(await scale(store, '4', ...zookeeper)).toMatchObject({ code: 0 });

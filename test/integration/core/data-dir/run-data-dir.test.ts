@@ -216,8 +216,16 @@ describe('a root that cannot be used is reported in one line, and nothing is cha
     lines(process).filter((line) => !/"level":30|"cluster-created"/.test(line));
 
   it.each([
-    ['missing', 'nowhere', /^nodelease: --data-dir: expected a directory that is there, got ".*nowhere"$/],
-    ['a file', 'file', /^nodelease: --data-dir: expected a directory, not a file, got ".*file"$/],
+    [
+      'missing',
+      'nowhere',
+      /^nodelease: --data-dir: expected a directory that is there, got ".*nowhere" \[CONFIG_INVALID\]$/,
+    ],
+    [
+      'a file',
+      'file',
+      /^nodelease: --data-dir: expected a directory, not a file, got ".*file" \[CONFIG_INVALID\]$/,
+    ],
   ])('one that is %s', async (_, name, message) => {
     writeFileSync(join(folder, 'file'), '');
     root = join(folder, name);
@@ -232,7 +240,7 @@ describe('a root that cannot be used is reported in one line, and nothing is cha
     const readOnly = mounted(`mount -t tmpfs -o ro tmpfs ${root}`);
     expect((await readOnly.exit).code).toBe(64);
     expect(lines(readOnly)).toEqual([
-      `nodelease: --data-dir: expected a directory that this process may write to, got "${root}"`,
+      `nodelease: --data-dir: expected a directory that this process may write to, got "${root}" [CONFIG_INVALID]`,
     ]);
   });
 

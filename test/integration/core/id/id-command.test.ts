@@ -226,7 +226,7 @@ describe('nodelease id', () => {
     const call = startId(store, ['--layout', 'snowflake']);
     expect((await call.exit).code).toBe(64);
     expect(call.stderr()).toMatch(
-      /^nodelease: node id: expected a node id from 0 to 1015, since layout snowflake has 10 bits .* got 1016\n$/,
+      /^nodelease: node id: expected a node id from 0 to 1015, since layout snowflake has 10 bits .* got 1016 \[CONFIG_INVALID\]\n$/,
     );
     expect(await tombstone(store, 1_016)).toMatchObject({ released: true });
     expect(call.stdout()).toBe('');

@@ -270,7 +270,10 @@ describe('a store that cannot be probed', () => {
     ['is too busy', { status: 503, code: 'SlowDown' }, 'unavailable'],
   ] as const)('that %s is reported as that, not as faulty', async (_, reply, fault) => {
     server.next(...Array(100).fill(reply));
-    await expect(probeStore(store, quickly)).rejects.toMatchObject({ code: 'STORE_FAILED', fault });
+    await expect(probeStore(store, quickly)).rejects.toMatchObject({
+      code: `STORE_${fault.toUpperCase()}`,
+      fault,
+    });
   });
 
   it('is given up when its caller gives up', async () => {

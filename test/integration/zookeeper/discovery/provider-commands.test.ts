@@ -355,7 +355,7 @@ describe('nodelease release ID --force --provider zookeeper', () => {
     const foreign =
       /^nodelease: node id \d: \/discovery\/nodes\/00\/0\w is not of a task that has its node id from ZooKeeper .*\n$/;
     const persistent =
-      /^nodelease: node id 1: \/discovery\/nodes\/00\/09 is persistent, .*: left as it is\n$/;
+      /^nodelease: node id 1: \/discovery\/nodes\/00\/09 is persistent, .*: left as it is \[ZOOKEEPER_FAILED\]\n$/;
     for (const [id, complaint] of [foreign, persistent, foreign].entries()) {
       const before = await tree.read(idPath(id));
       const { code, stdout, stderr } = await call('release', String(id), '--force');

@@ -170,7 +170,7 @@ describe('a command that nodelease runs', () => {
     expect(await resolve('pay:amex', '--kind', 'endpoint')).toEqual({
       code: 1,
       answer: '',
-      complaints: 'nodelease: no instance of pay can be picked (none is known)\n',
+      complaints: 'nodelease: no instance of pay can be picked (none is known) [NO_INSTANCE]\n',
     });
   });
 

@@ -43,19 +43,21 @@ describe('discovery resolve', () => {
       expect([code, answer]).toEqual([1, '']);
       return complaints;
     };
-    expect(await answer()).toBe('nodelease: no instance of orders can be picked (none is known)\n');
+    expect(await answer()).toBe(
+      'nodelease: no instance of orders can be picked (none is known) [NO_INSTANCE]\n',
+    );
     await write('a', { address: '10.0.0.1', enabled: false });
     expect(await answer()).toBe(
-      'nodelease: no instance of orders can be picked (1 known: 1 disabled or out of service)\n',
+      'nodelease: no instance of orders can be picked (1 known: 1 disabled or out of service) [NO_INSTANCE]\n',
     );
     await write('o', { address: '10.0.0.2', payload: { metadata: { instance_status: 'OUT_OF_SERVICE' } } });
     expect(await answer()).toBe(
-      'nodelease: no instance of orders can be picked (2 known: 2 disabled or out of service)\n',
+      'nodelease: no instance of orders can be picked (2 known: 2 disabled or out of service) [NO_INSTANCE]\n',
     );
     await zookeeper.remove('/services/orders/o');
     await write('b', {});
     expect(await answer()).toBe(
-      'nodelease: no instance of orders can be picked (2 known: 1 disabled or out of service, 1 without a usable address)\n',
+      'nodelease: no instance of orders can be picked (2 known: 1 disabled or out of service, 1 without a usable address) [NO_INSTANCE]\n',
     );
     await zookeeper.createWithParents('/services/orders/garbage', 'garbage', 'persistent');
     await write('c', { address: '10.0.0.3', sslPort: 8443, uriSpec: null });
@@ -112,7 +114,7 @@ describe('discovery resolve', () => {
     const asked = await resolve('orders');
     expect([asked.code, asked.answer]).toEqual([1, '']);
     expect(asked.complaints).toMatch(
-      /^nodelease: no instance of orders .*: only http and https URLs without user information are printed\n$/,
+      /^nodelease: no instance of orders .*: only http and https URLs without user information are printed \[NO_INSTANCE\]\n$/,
     );
 
     const payload = { text: '\u009b2J \u202e \u001b[2J' };
@@ -269,7 +271,9 @@ describe('discovery services', () => {
   it('refuses a name that no service can have', async () => {
     const { code, complaints } = await services('a/b');
     expect(code).toBe(64);
-    expect(complaints).toMatch(/^nodelease: name: expected a name without "\/" .*, got "a\/b"\n$/);
+    expect(complaints).toMatch(
+      /^nodelease: name: expected a name without "\/" .*, got "a\/b" \[CONFIG_INVALID\]\n$/,
+    );
   });
 });
 
@@ -380,6 +384,8 @@ describe('discovery prune', () => {
   it('refuses a name that no service can have', async () => {
     const { code, complaints } = await runInProcess(['discovery', 'prune', 'a/b', '--zookeeper', connect]);
     expect(code).toBe(64);
-    expect(complaints).toMatch(/^nodelease: name: expected a name without "\/" .*, got "a\/b"\n$/);
+    expect(complaints).toMatch(
+      /^nodelease: name: expected a name without "\/" .*, got "a\/b" \[CONFIG_INVALID\]\n$/,
+    );
   });
 });

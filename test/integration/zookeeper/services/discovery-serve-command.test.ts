@@ -228,7 +228,7 @@ describe('mistakes', () => {
     other.close();
     expect({ code, complaint }).toEqual({
       code: 64,
-      complaint: `nodelease: --http: expected a port that no other program listens on (this one is taken), got "${address}"\n`,
+      complaint: `nodelease: --http: expected a port that no other program listens on (this one is taken), got "${address}" [CONFIG_INVALID]\n`,
     });
   });
 });
