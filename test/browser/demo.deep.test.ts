@@ -26,7 +26,7 @@ afterEach(async () => {
   await killAll();
 });
 
-it('nodelease demo in a browser: a task is killed from the shell, and the page shows the loss and the take-over without a reload', async () => {
+it('nodelease demo in a browser: a task is killed from the shell, then others by buttons, and the page shows the loss and the take-over without a reload', async () => {
   const demo = runCli(['demo', '--http', '127.0.0.1:0']);
   const [, url = ''] = await demo.waitForOutput(/Console: (http:\/\/\S+)/, 30_000);
   watched = await openPage(browser, `${url}/`);
@@ -53,6 +53,14 @@ it('nodelease demo in a browser: a task is killed from the shell, and the page s
     .toBe(`Node id 2, held, by ${successor}, version ${Number(version) + 1}`);
   expect(await page.evaluate('states')).toEqual(expect.arrayContaining(['overdue', 'held']));
   expect(await page.evaluate('document.documentElement.dataset.since')).toBe('the first load');
+
+  await page.getByRole('button', { name: 'kill the task of node id 1' }).click();
+  await page
+    .locator('.event[data-kind="taken-over"]', { hasText: 'took over node id 1' })
+    .waitFor({ timeout: 30_000 });
+  await page.getByRole('button', { name: 'stop the task of node id 0' }).click();
+  await demo.waitForOutput(/is asked to stop by SIGTERM: it releases node id 0/);
+  await expect.poll(() => page.locator('#acts').getByRole('button').count(), { timeout: 30_000 }).toBe(9);
   expect(faults).toEqual([]);
 
   demo.kill('SIGTERM');

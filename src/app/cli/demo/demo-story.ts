@@ -92,10 +92,11 @@ export class DemoStory {
       await this.#watch(allHeld, () => this.#outlook(), signal, 'not all node ids are held');
       const killAt = clock.monotonic() + (once ? CALM_MS.once : CALM_MS.endless);
       const left = () => Math.ceil(Math.max(0, killAt - clock.monotonic()) / 1_000);
-      const killing = () =>
-        this.#actedAt === undefined
-          ? `${this.#nextToKill?.taskId ?? 'A task'} will be killed in ${left()} s`
-          : '';
+      const killing = () => {
+        if (this.#accidents.size > 0) return this.#outlook();
+        if (this.#actedAt !== undefined) return 'All node ids are held.';
+        return `${this.#nextToKill?.taskId ?? 'A task'} will be killed in ${left()} s`;
+      };
       await this.#watch(() => isPast(killAt)() || !allHeld(), killing, signal);
       const next = this.#nextToKill;
       if (this.#actedAt !== undefined || !next || !this.#act('kill', next.id)) continue;
