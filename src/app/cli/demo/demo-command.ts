@@ -125,7 +125,7 @@ export function actsPart(act: (act: Act, id: number) => boolean): NodeAppPart {
           const named = ACTS.find((each) => each === req.param('act'));
           if (named === undefined) throw new HttpProblem('not-found', `there is nothing at ${req.path}`);
           const id = parseInteger(req.param('id') ?? '', 'id', 0, NODES - 1);
-          if (!act(named, id)) throw new HttpProblem('conflict', `no task holds node id ${id} now`);
+          if (!act(named, id)) throw new HttpProblem('conflict', `node id ${id} has no task to ${named} now`);
           return doneAnswer();
         },
       }),
