@@ -26,7 +26,7 @@ afterEach(async () => {
   await killAll();
 });
 
-it('nodelease demo in a browser: a task is killed from the shell, and the page shows the loss and the take-over without a reload', async () => {
+it('nodelease demo in a browser: a task is killed from the shell, others are by buttons, and the page shows the loss and the take-over without a reload', async () => {
   const demo = runCli(['demo', '--http', '127.0.0.1:0']);
   const [, url = ''] = await demo.waitForOutput(/Console: (http:\/\/\S+)/, 30_000);
   watched = await openPage(browser, `${url}/`);
@@ -35,6 +35,11 @@ it('nodelease demo in a browser: a task is killed from the shell, and the page s
   const held = page.locator('.cell[data-state="held"]');
   await expect.poll(() => held.count(), { timeout: 30_000 }).toBe(3);
   await expect.poll(() => page.locator('#connection').innerText()).toBe('live');
+
+  // From this act on the demo kills no task by itself.
+  await page.getByRole('button', { name: 'stop the task of node id 0' }).click();
+  await page.locator('.event[data-kind="acquired"]', { hasText: 'node id 0 at version 2' }).waitFor();
+  await page.getByRole('button', { name: 'kill the task of node id 1' }).waitFor({ timeout: 30_000 });
 
   const cell = page.locator('.cell[data-id="2"]');
   const label = (await cell.getAttribute('aria-label')) ?? '';
@@ -53,6 +58,11 @@ it('nodelease demo in a browser: a task is killed from the shell, and the page s
     .toBe(`Node id 2, held, by ${successor}, version ${Number(version) + 1}`);
   expect(await page.evaluate('states')).toEqual(expect.arrayContaining(['overdue', 'held']));
   expect(await page.evaluate('document.documentElement.dataset.since')).toBe('the first load');
+
+  await page.getByRole('button', { name: 'kill the task of node id 1' }).click();
+  await page
+    .locator('.event[data-kind="taken-over"]', { hasText: 'took over node id 1' })
+    .waitFor({ timeout: 30_000 });
   expect(faults).toEqual([]);
 
   demo.kill('SIGTERM');

@@ -28,6 +28,7 @@ export function capturedIo(screen?: Screen, clock = new VirtualClock()): Capture
     random: seededRandom(1),
     signals: new EventEmitter(),
     keyboard: false,
+    onKey: () => () => undefined,
     stdin: async () => Buffer.alloc(0),
     stdout: (text) => {
       output.stdout += text;

@@ -68,6 +68,23 @@ const signals: SignalSource = {
   off: (signal, listener) => process.off(signal, onSignal).off(signal, listener),
 };
 
+/** What the terminal itself would do at Ctrl-C and Ctrl-\, while it hands on all keys. */
+const SIGNAL_KEYS: Readonly<Record<string, NodeJS.Signals>> = { '\x03': 'SIGINT', '\x1c': 'SIGQUIT' };
+
+function onKey(listener: (key: string) => void) {
+  const onText = (text: string) => {
+    for (const key of text) {
+      const signal = SIGNAL_KEYS[key];
+      if (signal) process.kill(process.pid, signal);
+      else listener(key);
+    }
+  };
+  // A terminal that has gone sends SIGHUP as well.
+  const onError = () => undefined;
+  process.stdin.setRawMode(true).setEncoding('utf8').on('data', onText).on('error', onError);
+  return () => void process.stdin.off('data', onText).pause().setRawMode(false);
+}
+
 const output = new StandardOutput(() => process.stdout, systemClock, {
   // A command that is still at work ends in order, without a complaint.
   readerGone: () => process.kill(process.pid, 'SIGTERM'),
@@ -93,6 +110,7 @@ async function main() {
       random: systemRandom,
       signals,
       keyboard: isatty(STANDARD_INPUT),
+      onKey,
       stdin: () => buffer(process.stdin),
       stdout: (text) => output.write(text),
       taken: () => output.taken(),

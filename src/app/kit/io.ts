@@ -25,6 +25,8 @@ export interface Io {
   readonly signals: SignalSource;
   /** Whether standard input is a terminal, so that SIGINT and SIGQUIT come from its keyboard. */
   readonly keyboard: boolean;
+  /** Hands on each key of that terminal, which then shows none, until the returned function is called. */
+  readonly onKey: (listener: (key: string) => void) => () => void;
   /** Everything that standard input has, to its end. */
   readonly stdin: () => Promise<Buffer>;
   /** Answers. Logs and complaints never go here. */

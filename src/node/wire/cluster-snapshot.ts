@@ -132,6 +132,8 @@ export interface ConsoleOffers {
   readonly hasServices?: true | undefined;
   readonly hasConfigurations?: true | undefined;
   readonly writesData?: true | undefined;
+  /** What may be done to the task of a node id, by a POST of `/api/acts/ACT/ID`: in the demo only. */
+  readonly acts?: readonly string[] | undefined;
 }
 
 /** What `/api/history` answers. */

@@ -7,19 +7,24 @@ import { ConfigError, explain } from '../../../core/base/errors.js';
 import { StoreSession } from '../../../core/lease/session/store-session.js';
 import {
   DEFAULT_LISTEN_ADDRESS,
+  isLoopback,
   type ListenAddress,
   reachableUrl,
 } from '../../../core/settings/listen-address.js';
+import { parseInteger } from '../../../core/settings/setting.js';
 import { FileLeaseStore } from '../../../core/store/file/file-lease-store.js';
 import { ClusterFollower } from '../../../node/monitor/cluster-follower.js';
 import { REQUEST_TIMEOUT_MS } from '../../../node/runtime/opened-store.js';
+import type { NodeAppPart } from '../../http/node-app.js';
 import { startNodeServer } from '../../http/node-server.js';
+import { doneAnswer, HttpProblem, route } from '../../http/problem.js';
+import { checkWrite } from '../../http/server/access.js';
 import { fail } from '../../kit/answer.js';
 import { type Call, interruptible, reportFailure } from '../../kit/call.js';
 import { ExitCode, exitCodeOfStop, type Io } from '../../kit/io.js';
 import { Interrupted } from '../../kit/terminal/signal-relay.js';
 import { DemoFailure, DemoStory, type DemoTask, NODES } from './demo-story.js';
-import { DemoView } from './demo-view.js';
+import { ACTS, type Act, actOf, DemoView } from './demo-view.js';
 
 /** How long a task may take to end, in milliseconds. */
 const STOP_TIMEOUT_MS = 5_000;
@@ -69,6 +74,7 @@ async function play(
       listen,
       clock,
       cluster: async () => cluster,
+      parts: isLoopback(listen.host) && !once ? [actsPart((act, id) => story.act(act, id))] : [],
       labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
     });
   const server = await start(at ?? DEFAULT_LISTEN_ADDRESS).catch((error) => {
@@ -77,11 +83,13 @@ async function play(
     return start({ ...DEFAULT_LISTEN_ADDRESS, port: 0 });
   });
   const ending = once ? 'It ends when it has shown a take-over.' : 'Ctrl-C ends it.';
+  const hasKeys = io.keyboard && io.screen() !== undefined && !once;
   const title = [
     `nodelease demo: ${NODES} tasks, ${NODES} node ids. ${ending}`,
     `Console: ${reachableUrl(server.address)}  Leases, while it runs: ${store.url}`,
-  ] as const;
-  const view = new DemoView(title, io);
+    ...(hasKeys || once ? [] : ['Try it: kill -9 PID, or kill -STOP PID (freeze), or kill PID (stop)']),
+  ];
+  const view = new DemoView(title, io, hasKeys);
   const settings = [`--store=${store.url}`, `--nodes=${NODES}`, '--duration=5s', '--grace=1s'];
   const story = new DemoStory({
     session: session(),
@@ -90,13 +98,37 @@ async function play(
     once,
     start: (name) => startTask(name, settings, io),
   });
+  const onKey = (key: string) => {
+    const asked = actOf(key);
+    if (asked) story.act(...asked);
+  };
+  const endKeys = hasKeys ? io.onKey(onKey) : undefined;
   try {
     await story.play(signal).finally(() => story.end());
   } finally {
+    endKeys?.();
     view.end();
     await server.close();
     await cluster.close();
   }
+}
+
+/** Lets the console of this machine do what keys do. @param act false where no task holds the node id */
+export function actsPart(act: (act: Act, id: number) => boolean): NodeAppPart {
+  return {
+    offers: { acts: ACTS },
+    mount: (app) =>
+      route(app, '/api/acts/:act/:id', {
+        POST: async ({ req }) => {
+          await checkWrite({ kind: 'anybody' }, req.raw);
+          const named = ACTS.find((each) => each === req.param('act'));
+          if (named === undefined) throw new HttpProblem('not-found', `there is nothing at ${req.path}`);
+          const id = parseInteger(req.param('id') ?? '', 'id', 0, NODES - 1);
+          if (!act(named, id)) throw new HttpProblem('conflict', `node id ${id} has no task to ${named} now`);
+          return doneAnswer();
+        },
+      }),
+  };
 }
 
 /**
@@ -132,6 +164,8 @@ function startTask(name: string, settings: readonly string[], { program, env, cl
     pid: child.pid ?? 0,
     end: () => end,
     kill: () => void child.kill('SIGKILL'),
+    freeze: () => void child.kill('SIGSTOP'),
+    thaw: () => void child.kill('SIGCONT'),
     async stop() {
       if (end !== undefined) return;
       child.kill('SIGTERM');

@@ -7,7 +7,7 @@ import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import type { Screen } from '../../kit/io.js';
 import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
-import { DemoView } from './demo-view.js';
+import { type Act, actOf, DemoView } from './demo-view.js';
 
 interface Scene {
   readonly clock: VirtualClock;
@@ -28,8 +28,9 @@ function scene({ once, screen, never = false }: { once: boolean; screen?: Screen
   const stopped: string[] = [];
   const start = (name: string): DemoTask => {
     let end: string | undefined;
+    let isFrozen = false;
     const network = store.connect((_, apply) =>
-      end === undefined ? Promise.resolve().then(apply) : new Promise(() => {}),
+      end === undefined && !isFrozen ? Promise.resolve().then(apply) : new Promise(() => {}),
     );
     const random = seededRandom(started.size + 1);
     const impatience = new AbortController();
@@ -53,6 +54,12 @@ function scene({ once, screen, never = false }: { once: boolean; screen?: Screen
       kill: () => {
         end = 'signal SIGKILL';
       },
+      freeze: () => {
+        isFrozen = true;
+      },
+      thaw: () => {
+        if (isFrozen) end = 'exit code 76';
+      },
       stop: async () => {
         stopped.push(name);
         impatience.abort(new Error('stopped'));
@@ -63,7 +70,7 @@ function scene({ once, screen, never = false }: { once: boolean; screen?: Screen
     started.set(name, task);
     return task;
   };
-  const view = new DemoView(['title', 'subtitle'], io);
+  const view = new DemoView(['title', 'subtitle'], io, true);
   const story = new DemoStory({
     session: new StoreSession(store, clock, 1_000),
     clock,
@@ -134,6 +141,87 @@ describe('nodelease demo', () => {
     expect(clock.sleepers).toBeLessThan(40);
   });
 
+  /** Runs a story until all node ids are held, and then lets the user act on node id 1. */
+  async function acted(act: Act) {
+    const told = scene({ once: false });
+    told.story.play(told.abort.signal).catch(() => undefined);
+    await told.clock.advance(2_000);
+    expect(told.story.act(act, 1)).toBe(true);
+    return told;
+  }
+  const takeOver = /(task-\d) took over node id 1: version 1 -> 2, (\d\.\d)s after the (kill|freeze)\n/;
+
+  it('kills and freezes the task of a row, has another one take over, and lets the frozen one find its loss', async () => {
+    for (const act of ['kill', 'freeze'] as const) {
+      const { clock, io, story, abort } = await acted(act);
+      expect(story.act(act, 1)).toBe(false);
+      await clock.advance(6_000);
+      const text = io.answer();
+      expect(takeOver.exec(text)?.slice(1)).toEqual(['task-4', expect.any(String), act]);
+      expect(Number(takeOver.exec(text)?.[2])).toBeGreaterThan(3);
+      expect(text.match(/started in its place/g)).toHaveLength(1);
+      expect(text.includes('has ended (exit code 76)')).toBe(act === 'freeze');
+      abort.abort(new Error('interrupted'));
+      await clock.advance(200);
+    }
+  });
+
+  it('stops the task of a row: its id is released, and another one has it at once', async () => {
+    const { clock, io, abort } = await acted('stop');
+    await clock.advance(1_500);
+    expect(io.answer()).not.toContain('SIGCONT');
+    expect(io.answer()).toMatch(/task-4 acquired node id 1 at version 2\n/);
+    expect(io.answer().match(/started in its place/g)).toHaveLength(1);
+    abort.abort(new Error('interrupted'));
+    await clock.advance(200);
+  });
+
+  it('leaves all further kills to its user, however long nothing happens, and however often something does', async () => {
+    const { clock, io, story, abort, started } = await acted('kill');
+    for (let minute = 0; minute < 40; minute += 1) {
+      await clock.advance(2_000);
+      story.act('kill', minute % 3);
+    }
+    await clock.advance(120_000);
+    const kills = io.answer().match(/killed by SIGKILL/g)?.length ?? 0;
+    expect(started.size).toBe(3 + kills);
+    expect(kills).toBeGreaterThan(10);
+    expect(clock.sleepers).toBeGreaterThan(0);
+    await clock.advance(600_000);
+    expect(io.answer().match(/killed by SIGKILL/g)).toHaveLength(kills);
+    abort.abort(new Error('interrupted'));
+    await clock.advance(200);
+  });
+
+  it('replaces a task that somebody else froze', async () => {
+    const { clock, io, story, started, abort } = scene({ once: false });
+    story.play(abort.signal).catch(() => undefined);
+    await clock.advance(2_000);
+    started.get('task-2')?.freeze();
+    await clock.advance(7_500);
+    expect(io.answer()).toMatch(/task-2 continues by SIGCONT, and finds that its lease is lost\n/);
+    expect(io.answer()).toMatch(/task-2 has ended \(exit code 76\)\n/);
+    abort.abort(new Error('interrupted'));
+    await clock.advance(200);
+  });
+
+  it('has nine keys, three for a row, and no others', () => {
+    expect([...'1234567890akx'].map(actOf)).toEqual([
+      ['kill', 0],
+      ['freeze', 0],
+      ['stop', 0],
+      ['kill', 1],
+      ['freeze', 1],
+      ['stop', 1],
+      ['kill', 2],
+      ['freeze', 2],
+      ['stop', 2],
+      ...Array(4).fill(undefined),
+    ]);
+    expect(actOf('')).toBeUndefined();
+    expect(actOf('12')).toBeUndefined();
+  });
+
   it('replaces a task that somebody else ended', async () => {
     const { clock, io, story, started, abort } = scene({ once: false });
     const played = story.play(abort.signal);
@@ -195,6 +283,8 @@ describe('nodelease demo', () => {
         const rows = picture.replaceAll(/\p{Cc}\[\??\d*[A-Za-z]/gu, '').split('\n');
         // The last one is where the cursor is.
         expect(rows.length).toBeLessThanOrEqual(screen.rows);
+        if (screen.columns === 80 && picture.includes('held 3'))
+          expect(picture).toMatch(/\b1 kill {2}2 freeze {2}3 stop\b[\s\S]*\b9 stop\b/);
         const drawn = screen.columns === 80 ? Math.max(...rows.map((row) => row.length)) : 0;
         expect(drawn).toBeLessThanOrEqual(screen.columns);
       }

@@ -4,10 +4,30 @@ import { fitLine, sayLines } from '../../kit/answer.js';
 import type { Io, Screen } from '../../kit/io.js';
 import { Frame } from '../../kit/show.js';
 import { type Color, cut, formatDuration, paintFor } from '../../kit/terminal/text.js';
-import { statusTable } from '../status/status-table.js';
+import { type FurtherColumn, statusTable } from '../status/status-table.js';
 
 /** How many events are kept: no terminal shows more. */
 const KEPT = 200;
+
+/** What can be done to a task. */
+export const ACTS = ['kill', 'freeze', 'stop'] as const;
+export type Act = (typeof ACTS)[number];
+
+/** The digits of a row: 1 to 3 of the first node id, 4 to 6 of the next one. */
+const KEYS_COLUMN: FurtherColumn = [
+  'KEYS',
+  ({ id, state }) => [
+    ACTS.map((act, index) => `${id * ACTS.length + index + 1} ${act}`).join('  '),
+    state === 'held' ? undefined : 'dim',
+  ],
+];
+
+/** What a key asks for; undefined where it is none of the digits of the rows. */
+export function actOf(key: string): readonly [Act, id: number] | undefined {
+  const at = '123456789'.indexOf(key);
+  const act = ACTS[at % ACTS.length];
+  return key.length === 1 && act ? [act, Math.floor(at / ACTS.length)] : undefined;
+}
 
 /**
  * Shows the demo. On a terminal: a title, the live table, the last events, and what comes next, redrawn.
@@ -20,10 +40,11 @@ export class DemoView {
   #status: ClusterStatus | undefined;
   #next = '';
 
-  /** @param title two lines */
+  /** @param hasKeys whether a digit does something to the task of a row */
   constructor(
-    private readonly title: readonly [string, string],
+    private readonly title: readonly string[],
     private readonly io: Io,
+    private readonly hasKeys = false,
   ) {
     this.#frame = new Frame(io);
     this.#begun = io.clock.monotonic();
@@ -58,10 +79,10 @@ export class DemoView {
 
   #lines(screen: Screen): string[] {
     const paint = paintFor(screen);
-    const [title, subtitle] = this.title;
-    const head = [fitLine(title, screen, 'bold'), fitLine(subtitle, screen, 'dim'), ''];
+    const head = [...this.title.map((line, index) => fitLine(line, screen, index ? 'dim' : 'bold')), ''];
+    const further = this.hasKeys ? [KEYS_COLUMN] : [];
     const table =
-      this.#status === undefined ? [] : [...statusTable(wholeCluster(this.#status), { screen }), ''];
+      this.#status === undefined ? [] : [...statusTable(wholeCluster(this.#status), { screen, further }), ''];
     const foot = ['', fitLine(this.#next, screen, 'cyan')];
     const room = Math.max(1, screen.rows - 1 - head.length - table.length - foot.length);
     const entries = this.#entries

@@ -53,7 +53,12 @@ interface StatusTableOptions {
   readonly discovery?: DiscoveryStatusReport | undefined;
   /** On what the cluster has next to its leases. */
   readonly finding?: Finding | undefined;
+  /** @default none */
+  readonly further?: readonly FurtherColumn[];
 }
+
+/** A column of the caller's. */
+export type FurtherColumn = readonly [column: Column, cellOf: (node: ScannedNode) => Cell];
 
 /** What a table shows, wherever the node ids come from. */
 interface NodeTable {
@@ -142,7 +147,7 @@ function nodeTable(
   const note =
     pageLine?.(shown.length) ??
     (left > 0 ? `… and ${left} more (nodelease status --all shows them)` : undefined);
-  const columns: (readonly [column: Column, cellOf: (node: ScannedNode) => Cell])[] = [
+  const columns: FurtherColumn[] = [
     [['ID', 'right'], ({ id }) => `${id}`],
     ['STATE', (node) => [node.state, problem(node) === undefined ? STATES[node.state][0] : 'red']],
     [['VERSION', 'right'], ({ version }) => (version === 0 ? ['-', 'dim'] : `${version}`)],
@@ -157,6 +162,7 @@ function nodeTable(
     const announced = new Map(discovery.nodes.map((node) => [node.id, node]));
     columns.push(['DISCOVERY', ({ id }) => discoveryCell(announced.get(id))]);
   }
+  columns.push(...(options.further ?? []));
   // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
   if (screen === undefined || shown.some((node) => problem(node) !== undefined))
     columns.push([['PROBLEM', 16], (node) => [problem(node) ?? '', 'red']]);

@@ -87,14 +87,14 @@ export class Frame {
   }
 
   /**
-   * Asks the server for a change, with the token. Resolves to a text about a failure, empty where it is
-   * done, or where the reader gives no token.
+   * Asks the server for a change, with the token unless none is needed. Resolves to a text about a failure,
+   * empty where it is done, or where the reader gives no token.
    */
-  async change(path: string, request: RequestInit): Promise<string> {
+  async change(path: string, request: RequestInit, needsToken = true): Promise<string> {
     try {
       for (let { token } = this.#feed, refused = false; ; refused = true) {
-        if (refused || token === undefined) token = await this.#askForToken(refused);
-        if (token === undefined) return '';
+        if (refused || (needsToken && token === undefined)) token = await this.#askForToken(refused);
+        if (needsToken && token === undefined) return '';
         const response = await fetch(path, {
           ...request,
           headers: { 'content-type': 'application/json', ...authorization(token) },

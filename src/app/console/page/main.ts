@@ -8,6 +8,7 @@ import { TenureLog } from '../model/timeline.js';
 import { browserClock } from '../page-clock.js';
 import { shardsPanel } from '../shards/shards-panel.js';
 import { DataPanel } from '../shared-data/data-panel.js';
+import { ActsPanel } from './acts-panel.js';
 import { formatView } from './camunda/camunda-view.js';
 import { detailsPanel } from './details-panel.js';
 import { type EventFilter, eventList } from './event-list.js';
@@ -121,6 +122,7 @@ function draw() {
       'div',
       { class: 'rail' },
       seen && detailsPanel(model, seen, closeDetails),
+      model.hello?.acts && h(ActsPanel, { acts: model.hello.acts, nodes, frame }),
       instancePanel(model),
       storePanel(model),
       !areFew && events,
