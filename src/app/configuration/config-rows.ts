@@ -1,5 +1,12 @@
 import { integer } from '../../core/settings/setting.js';
-import { JSON_CHANGES, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
+import {
+  type CommandRow,
+  type GroupRow,
+  JSON_CHANGES,
+  JSON_LINE,
+  type OptionRow,
+  zooKeeperRows,
+} from '../kit/command-row.js';
 
 /** A revision, or a node id. */
 const WHOLE_NUMBER = { kind: integer(0, 1_000_000_000) };
@@ -34,9 +41,10 @@ const command = (name: keyof typeof import('./config-commands.js')) => async () 
   (await import('./config-commands.js'))[name];
 
 /** The group `config` and its commands. */
-export const CONFIG_COMMANDS = [
+export const CONFIG_COMMANDS: readonly (CommandRow | GroupRow)[] = [
   {
     name: 'config',
+    door: 'With ZooKeeper',
     description: 'publish configuration in ZooKeeper, in the layout of Spring Cloud Zookeeper Config',
   },
   row(

@@ -6,6 +6,7 @@ const ROOT = ['<root>', 'the root, as --data-dir has it'] as const;
 export const DATA_DIR_COMMANDS: readonly (CommandRow | GroupRow)[] = [
   {
     name: 'data-dir',
+    door: 'Look and operate',
     description: 'look at the directories that follow the node ids, and clean up',
   },
   {

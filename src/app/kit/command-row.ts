@@ -1,5 +1,5 @@
 import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
-import type { SettingKind } from '../../core/settings/setting.js';
+import type { Setting, SettingKind } from '../../core/settings/setting.js';
 import { STORE_SETTINGS } from '../../core/store/store-settings.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
 import { HTTP_SETTINGS } from '../http/http-settings.js';
@@ -36,10 +36,23 @@ export type CommandRow = CommandFacts &
   );
 
 /** A word that only holds other commands, and what its help says. */
-export type GroupRow = Pick<CommandRow, 'name' | 'description'>;
+export type GroupRow = Pick<CommandRow, 'name' | 'description' | 'door'>;
+
+/** The headings of the commands in the help, in its order: the four doors of the README come first. */
+export const DOORS = [
+  'A node id for each task',
+  'One instance at a time',
+  'Shards',
+  'Unique ids',
+  'Look and operate',
+  'Try it, and learn',
+  'With ZooKeeper',
+] as const;
 
 interface CommandFacts {
   readonly name: string;
+  /** Its heading in the help; a command of a group has none. */
+  readonly door?: (typeof DOORS)[number];
   readonly description: string;
   readonly arguments?: readonly (readonly [name: string, description: string])[];
   /** Calls of it, without the program's name. */
@@ -113,21 +126,28 @@ export function zooKeeperRows(
 export type GroupedOption = readonly [
   flags: string,
   help: string,
-  more?: OptionRow[2] & { readonly group?: string; readonly choices?: readonly string[] | undefined },
+  more?: OptionRow[2] & { readonly group?: string } & Pick<SettingKind<unknown>, 'choices'> &
+    Pick<Setting, 'common'>,
 ];
 
 /** All options of a command: its own, and its settings in the order of their table. */
 export function optionsOf({ options = [], settings, defaults = {} }: CommandRow): GroupedOption[] {
   const rows = SETTINGS.filter(({ name }) => settings.includes(name));
-  const others = rows.map(({ name, group, sentence, kind, default: usual, repeatable }): GroupedOption => {
-    const standard = defaults[name] ?? usual;
-    const facts = [kind.range, standard && `default: ${standard}`]
-      .filter((fact) => fact !== undefined)
-      .join('; ');
-    const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
-    const flag = kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`;
-    return [flag, help, { group, choices: kind.choices, ...(repeatable && { repeatable }) }];
-  });
+  const others = rows.map(
+    ({ name, group, sentence, kind, default: usual, repeatable, common }): GroupedOption => {
+      const standard = defaults[name] ?? usual;
+      const facts = [kind.range, standard && `default: ${standard}`]
+        .filter((fact) => fact !== undefined)
+        .join('; ');
+      const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
+      const flag = kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`;
+      return [
+        flag,
+        help,
+        { group, choices: kind.choices, ...(repeatable && { repeatable }), ...(common && { common }) },
+      ];
+    },
+  );
   return [...options, ...others];
 }
 

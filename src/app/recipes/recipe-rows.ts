@@ -1,6 +1,7 @@
 import { integer } from '../../core/settings/setting.js';
 import {
   type CommandRow,
+  type GroupRow,
   JSON_LINE,
   OF_ZOOKEEPER,
   type OptionRow,
@@ -40,9 +41,10 @@ const command = (name: keyof typeof import('./recipe-commands.js')) => async () 
   (await import('./recipe-commands.js'))[name];
 
 /** The group `zk` and its commands. */
-export const RECIPE_COMMANDS = [
+export const RECIPE_COMMANDS: readonly (CommandRow | GroupRow)[] = [
   {
     name: 'zk',
+    door: 'With ZooKeeper',
     description:
       'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, barriers, counters, queues',
   },

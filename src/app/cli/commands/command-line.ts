@@ -4,7 +4,13 @@ import { ConfigError } from '../../../core/base/errors.js';
 import { withoutSecrets } from '../../../core/base/redaction.js';
 import { whyNoDefaultStore } from '../../../core/store/store-settings.js';
 import type { WithZooKeeper } from '../../kit/call.js';
-import { type CommandRow, examplesOf, type GroupedOption, optionsOf } from '../../kit/command-row.js';
+import {
+  type CommandRow,
+  examplesOf,
+  type GroupedOption,
+  type GroupRow,
+  optionsOf,
+} from '../../kit/command-row.js';
 import { ExitCode, type Io, UsageError } from '../../kit/io.js';
 import { environmentName, readSettings, type Settings, unknownVariables } from '../../settings/settings.js';
 import { COMMANDS, ROWS } from './commands.js';
@@ -13,15 +19,18 @@ import { COMMANDS, ROWS } from './commands.js';
 const MAX_WIDTH = 100;
 const MIN_TEXT_WIDTH = 20;
 
+/** The most options that a help shows, unless it is asked for more. */
+const MANY = 20;
+
 /**
  * Runs one command line. Resolves to the exit code and never rejects for what a user may do wrong: that is
  * one line on standard error and exit code 64.
  *
- * @param args what follows the program's name
+ * @param words what follows the program's name
  * @param version what `--version` answers
  */
 export async function runCommandLine(
-  args: readonly string[],
+  words: readonly string[],
   surroundings: Io,
   version: string,
 ): Promise<number> {
@@ -39,12 +48,15 @@ export async function runCommandLine(
   const program = new Command('nodelease')
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
     .version(version)
+    .usage('<command> [options] | --version')
     .addHelpText('after', examplesOf({ examples: ['demo', 'run -- node server.js'] }));
 
-  const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => args[at] === word));
+  const args = helpAsOption(words);
+  const named = COMMANDS.find(isNamedBy(args));
   // Split by hand: all words after the first -- are the child's.
   const split = named?.runs ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
+  const [, asked] = own.slice(own.findIndex((word) => word === '--help' || word === '-h'));
 
   /** Has commander throw instead of ending the process. */
   const settle = (command: Command) =>
@@ -55,7 +67,10 @@ export async function runCommandLine(
   const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
   // Its commands inherit that. What is said of a mistake is left to us.
   settle(program)
-    .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
+    .configureHelp({
+      minWidthToWrap: MIN_TEXT_WIDTH,
+      visibleOptions: (command) => shownOptions(command, asked?.startsWith('-') ? undefined : asked),
+    })
     .configureOutput({
       getOutHelpWidth: width,
       getErrHelpWidth: width,
@@ -72,12 +87,17 @@ export async function runCommandLine(
     made.set(name, command);
     return command;
   };
-  // All of them, with their options, take a tenth of the start of a run.
+  // All of them take a tenth of the start of a run.
   for (const row of named === undefined ? ROWS : [named]) {
     const command = make(row.name, row.description);
-    if (!('load' in row)) continue;
+    if (row.door) command.helpGroup(`${row.door}:`);
+    if (!('load' in row)) {
+      command.usage('<command> [options]').helpCommand(false);
+      continue;
+    }
     for (const argument of row.arguments ?? []) command.argument(...argument);
-    for (const option of optionsOf(row)) addOption(command, option);
+    // Without them the lists of commands are as they should be.
+    if (named) for (const option of optionsOf(row)) addOption(command, option);
     // Before the options, which may fill screens.
     command.summary(row.description).description(`${row.description}\n${examplesOf(row)}`);
     if (row.runs)
@@ -98,8 +118,7 @@ export async function runCommandLine(
 
   try {
     if (own.length === 0) program.outputHelp({ error: true });
-    if (own.length === 0 || ROWS.some((row) => !('load' in row) && row.name === own.join(' ')))
-      throw new UsageError(`no command given: see ${['nodelease', ...own].join(' ')} --help`);
+    if (isGroup(own)) throw new UsageError(`no command given: see ${['nodelease', ...own].join(' ')} --help`);
     await program.parseAsync([...own], { from: 'user' });
     return exitCode;
   } catch (error) {
@@ -125,6 +144,48 @@ export async function runCommandLine(
   }
 }
 
+/** Whether words are the whole name of a command, or begin with it. */
+const isNamedBy =
+  (words: readonly string[]) =>
+  ({ name }: GroupRow) =>
+    name.split(' ').every((word, at) => words[at] === word);
+
+const isGroup = (words: readonly string[]) =>
+  words.length === 0 || ROWS.some((row) => !('load' in row) && row.name === words.join(' '));
+
+/** `help zk lock tls`, or `zk help lock tls`, as `zk lock --help tls`. */
+function helpAsOption(words: readonly string[]): readonly string[] {
+  const at = words.indexOf('help');
+  if (at < 0 || !isGroup(words.slice(0, at))) return words;
+  const rest = words.toSpliced(at, 1);
+  const row = ROWS.findLast(isNamedBy(rest));
+  if (row === undefined && rest.length > 0) return rest;
+  const path = row?.name.split(' ') ?? [];
+  return [...path, '--help', ...rest.slice(path.length)];
+}
+
+/**
+ * The options in the help of a command.
+ *
+ * @param asked all, or the name of a group: a word of its headings
+ * @throws {ConfigError} when there is no such group
+ */
+function shownOptions({ options, commands }: Command, asked: string | undefined): Option[] {
+  if (commands.length > 0) return [];
+  const help = new Option('-h, --help', 'display help for command');
+  const wordsOf = ({ helpGroupHeading = '' }: Option) => helpGroupHeading.toLowerCase().split(/[: ]/);
+  const groups = [...new Set(options.map((option) => wordsOf(option)[0]))].filter(Boolean);
+  if (asked === 'all' || (asked === undefined && options.length <= MANY)) return [...options, help];
+  if (asked !== undefined && !groups.includes(asked))
+    throw new ConfigError('--help', asked, ['all', ...groups].join(', '));
+  const shown = options.filter((option) => (asked ? wordsOf(option).includes(asked) : !option.hidden));
+  const more = new Option(
+    '-h, --help [group]',
+    `--help all shows all of them, or else a group: ${groups.join(', ')}`,
+  );
+  return [...shown, more.helpGroup('More options:')];
+}
+
 /**
  * What is wrong, by the code of commander's error; undefined for its other ends, such as that of the help. An
  * option's value may be a secret in any form, and is not shown.
@@ -137,11 +198,8 @@ function mistakeIn(command: Command, code: string, words: readonly string[]): st
     case 'commander.unknownOption': {
       const [word = ''] = command.parseOptions([...args]).unknown;
       const [flag = ''] = word.split('=', 1);
-      const known = command
-        .createHelp()
-        .visibleOptions(command)
-        .map((option) => option.name());
-      const near = nearest(flag.slice('--'.length), known);
+      const known = options.map((option) => option.name());
+      const near = nearest(flag.slice('--'.length), [...known, 'help']);
       const order = commands.length > 0 ? ': options follow the command' : '';
       return `unknown option '${flag}'${near === undefined ? '' : ` (Did you mean --${near}?)`}${order}`;
     }
@@ -169,10 +227,10 @@ function mistakeIn(command: Command, code: string, words: readonly string[]): st
 
 function addOption(
   command: Command,
-  [flags, help, { kind, default: standard, repeatable, group, verbatim } = {}]: GroupedOption,
+  [flags, help, { kind, default: standard, repeatable, group, verbatim, common } = {}]: GroupedOption,
 ) {
   const option = new Option(flags, help);
-  if (group !== undefined) option.helpGroup(`${group}:`);
+  if (group !== undefined) option.helpGroup(`${group}:`).hideHelp(!common);
   if (standard !== undefined) option.default(kind ? kind.parse(standard, flags) : standard);
   if (option.required)
     option.argParser((value, earlier: unknown) => {

@@ -5,6 +5,7 @@ import {
   ACQUIRING,
   type CommandRow,
   CREATING,
+  DOORS,
   type GroupRow,
   HOLDING,
   JSON_LINE,
@@ -25,6 +26,7 @@ const EPOCH: OptionRow = [
 const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   {
     name: 'run',
+    door: 'A node id for each task',
     description: 'acquire a node id, run a command with it, release it when the command has ended',
     examples: ['run -- node server.js', 'run --store s3://bucket/prefix --nodes 20 -- node server.js'],
     runs: true,
@@ -40,6 +42,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'serve',
+    door: 'A node id for each task',
     description: 'hold a node id for the other containers of a task, and show it over HTTP',
     examples: ['serve --http 127.0.0.1:7070', 'serve --store s3://bucket/prefix --wait-file /shared/node-id'],
     options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
@@ -48,6 +51,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'lock',
+    door: 'One instance at a time',
     description: 'run a command while a lock is held: no other task with this lock runs one at the same time',
     arguments: [['<name>', 'the lock: 1 to 200 letters, digits and ._-']],
     examples: ['lock nightly -- ./report.sh', 'lock nightly --store s3://bucket/prefix --try -- ./report.sh'],
@@ -57,23 +61,8 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
     load: async () => (await import('./lock-command.js')).lockCommand,
   },
   {
-    name: 'health',
-    description: 'ask a running instance whether it is ready: exit code 0 when it is, else 1',
-    examples: ['health', 'health --url http://127.0.0.1:7070 --live'],
-    options: [
-      [
-        '--url <url>',
-        'where it answers (default: NODELEASE_URL, else as NODELEASE_HTTP says, else http://127.0.0.1:7070)',
-      ],
-      ['--live', 'whether it is worth keeping, rather than ready: until the lease is lost'],
-      ['--timeout <time>', 'how long to wait for the answer, 1ms to 60s (default: 2s)'],
-      JSON_LINE,
-    ],
-    settings: [],
-    load: async () => (await import('./health-command.js')).healthCommand,
-  },
-  {
     name: 'init',
+    door: 'Look and operate',
     description: 'create the settings and all lease objects of a cluster',
     examples: [
       'init --store s3://bucket/prefix --nodes 20 --duration 30s',
@@ -95,6 +84,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'status',
+    door: 'Look and operate',
     description: 'show who holds which node id',
     examples: ['status --store s3://bucket/prefix --watch', 'status --held --json'],
     options: [
@@ -119,6 +109,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'history',
+    door: 'Look and operate',
     description: 'show who held which node id, and when',
     arguments: [['[id]', 'the node id (default: all)']],
     options: [
@@ -134,6 +125,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'scale',
+    door: 'Look and operate',
     description: 'give the cluster more node ids, or fewer, with running tasks on it',
     examples: ['scale 40 --store s3://bucket/prefix', 'scale 10 --drain-timeout 30m'],
     arguments: [['<n>', 'how many node ids there are to be']],
@@ -155,6 +147,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'release',
+    door: 'Look and operate',
     description: 'take a node id away from its holder',
     examples: ['release 7 --force', 'release 7 --store s3://bucket/prefix --force --json'],
     arguments: [['<id>', 'the node id']],
@@ -165,6 +158,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'doctor',
+    door: 'Look and operate',
     description: 'prove that the store keeps its conditions, look for damage, and examine ZooKeeper',
     examples: ['doctor --store s3://bucket/prefix', 'doctor --zookeeper zk1:2181 --json'],
     options: [
@@ -180,6 +174,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'console',
+    door: 'Look and operate',
     description: 'show in a browser who holds which node id, as it happens',
     examples: ['console --store s3://bucket/prefix', 'console --zookeeper zk1:2181 --http 127.0.0.1:8080'],
     options: [
@@ -192,7 +187,25 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
     load: async () => (await import('./console-command.js')).consoleCommand,
   },
   {
+    name: 'health',
+    door: 'Look and operate',
+    description: 'ask a running instance whether it is ready: exit code 0 when it is, else 1',
+    examples: ['health', 'health --url http://127.0.0.1:7070 --live'],
+    options: [
+      [
+        '--url <url>',
+        'where it answers (default: NODELEASE_URL, else as NODELEASE_HTTP says, else http://127.0.0.1:7070)',
+      ],
+      ['--live', 'whether it is worth keeping, rather than ready: until the lease is lost'],
+      ['--timeout <time>', 'how long to wait for the answer, 1ms to 60s (default: 2s)'],
+      JSON_LINE,
+    ],
+    settings: [],
+    load: async () => (await import('./health-command.js')).healthCommand,
+  },
+  {
     name: 'id',
+    door: 'Unique ids',
     description:
       'print unique 64-bit ids, made with a node id that is acquired and released; logs only warnings unless configured',
     examples: ['id -n 3', 'id --store s3://bucket/prefix --format base32'],
@@ -213,6 +226,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'decode',
+    door: 'Unique ids',
     description: 'take a unique id apart: its time, its node, its place in the sequence',
     examples: ['decode 116446380033343496 --width 8', 'decode 1541815603606036480 --layout snowflake'],
     arguments: [['<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits']],
@@ -230,6 +244,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'demo',
+    door: 'Try it, and learn',
     description: 'run a local fleet on the embedded store, to see it work',
     examples: ['demo', 'demo --once'],
     options: [
@@ -244,6 +259,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'completion',
+    door: 'Try it, and learn',
     description: 'print a script that completes the words of nodelease in a shell',
     arguments: [['<shell>', 'bash, zsh or fish']],
     examples: [
@@ -253,13 +269,18 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
     settings: [],
     load: async () => (await import('./completion-command.js')).completionCommand(ROWS),
   },
+  {
+    name: 'help',
+    door: 'Try it, and learn',
+    description: 'show the help of a command, as nodelease COMMAND --help does',
+  },
   ...DISCOVERY_COMMANDS,
   ...PRODUCT_COMMANDS,
 ];
 
 /** All commands and groups, in the order of the help; the name of a command in a group begins with the group's. */
-export const ROWS = OWN_ROWS.map((row) =>
-  'load' in row ? { ...row, settings: [...row.settings, ...settingsOf(row.name)] } : row,
-);
+export const ROWS = [...DOORS, undefined]
+  .flatMap((door) => OWN_ROWS.filter((row) => row.door === door))
+  .map((row) => ('load' in row ? { ...row, settings: [...row.settings, ...settingsOf(row.name)] } : row));
 
 export const COMMANDS: readonly CommandRow[] = ROWS.filter((row) => 'load' in row);
