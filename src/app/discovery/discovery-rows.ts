@@ -1,11 +1,4 @@
-import {
-  type CommandRow,
-  type GroupRow,
-  JSON_CHANGES,
-  JSON_LINE,
-  OF_SERVICES,
-  zooKeeperRows,
-} from '../kit/command-row.js';
+import { JSON_CHANGES, JSON_LINE, OF_SERVICES, type TableRow, zooKeeperRows } from '../kit/command-row.js';
 import { SERVICE_COMMANDS } from '../services/services-rows.js';
 
 const row = zooKeeperRows('discovery', []);
@@ -15,7 +8,7 @@ const serveRow = zooKeeperRows('discovery', [], {
 });
 
 /** The group `discovery` and its commands. */
-export const DISCOVERY_COMMANDS: readonly (CommandRow | GroupRow)[] = [
+export const DISCOVERY_COMMANDS: readonly TableRow[] = [
   { name: 'discovery', door: 'With ZooKeeper', description: 'look into the discovery tree in ZooKeeper' },
   row(
     'ls',

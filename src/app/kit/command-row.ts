@@ -1,11 +1,12 @@
 import { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
-import type { Setting, SettingKind } from '../../core/settings/setting.js';
+import type { SettingKind } from '../../core/settings/setting.js';
 import { STORE_SETTINGS } from '../../core/store/store-settings.js';
 import { ZOOKEEPER_TLS_SETTINGS } from '../../zookeeper/client/tls-settings.js';
 import { HTTP_SETTINGS } from '../http/http-settings.js';
 import type { Settings } from '../settings/settings.js';
 import {
   environmentName,
+  type NamedSetting,
   namesOf,
   SETTINGS,
   type SettingDefaults,
@@ -36,7 +37,10 @@ export type CommandRow = CommandFacts &
   );
 
 /** A word that only holds other commands, and what its help says. */
-export type GroupRow = Pick<CommandRow, 'name' | 'description' | 'door'>;
+type GroupRow = Pick<CommandRow, 'name' | 'description' | 'door'>;
+
+/** A row of the table of commands. */
+export type TableRow = CommandRow | GroupRow;
 
 /** The headings of the commands in the help, in its order: the four doors of the README come first. */
 export const DOORS = [
@@ -122,32 +126,26 @@ export function zooKeeperRows(
   });
 }
 
-/** An option with its heading in the help, where that is not the one of the command's own options. */
-export type GroupedOption = readonly [
+/** An option of a command, with the setting that it stands for. */
+export type SettingOption = readonly [
   flags: string,
   help: string,
-  more?: OptionRow[2] & { readonly group?: string } & Pick<SettingKind<unknown>, 'choices'> &
-    Pick<Setting, 'common'>,
+  more?: OptionRow[2] & { readonly setting?: NamedSetting },
 ];
 
 /** All options of a command: its own, and its settings in the order of their table. */
-export function optionsOf({ options = [], settings, defaults = {} }: CommandRow): GroupedOption[] {
+export function optionsOf({ options = [], settings, defaults = {} }: CommandRow): SettingOption[] {
   const rows = SETTINGS.filter(({ name }) => settings.includes(name));
-  const others = rows.map(
-    ({ name, group, sentence, kind, default: usual, repeatable, common }): GroupedOption => {
-      const standard = defaults[name] ?? usual;
-      const facts = [kind.range, standard && `default: ${standard}`]
-        .filter((fact) => fact !== undefined)
-        .join('; ');
-      const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
-      const flag = kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`;
-      return [
-        flag,
-        help,
-        { group, choices: kind.choices, ...(repeatable && { repeatable }), ...(common && { common }) },
-      ];
-    },
-  );
+  const others = rows.map((setting): SettingOption => {
+    const { name, sentence, kind, default: usual, repeatable } = setting;
+    const standard = defaults[name] ?? usual;
+    const facts = [kind.range, standard && `default: ${standard}`]
+      .filter((fact) => fact !== undefined)
+      .join('; ');
+    const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
+    const flag = kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`;
+    return [flag, help, { setting, ...(repeatable && { repeatable }) }];
+  });
   return [...options, ...others];
 }
 

@@ -1,10 +1,10 @@
 import { integer } from '../../core/settings/setting.js';
 import {
   type CommandRow,
-  type GroupRow,
   JSON_LINE,
   OF_ZOOKEEPER,
   type OptionRow,
+  type TableRow,
   zooKeeperRows,
 } from '../kit/command-row.js';
 import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../kit/holding.js';
@@ -41,7 +41,7 @@ const command = (name: keyof typeof import('./recipe-commands.js')) => async () 
   (await import('./recipe-commands.js'))[name];
 
 /** The group `zk` and its commands. */
-export const RECIPE_COMMANDS: readonly (CommandRow | GroupRow)[] = [
+export const RECIPE_COMMANDS: readonly TableRow[] = [
   {
     name: 'zk',
     door: 'With ZooKeeper',

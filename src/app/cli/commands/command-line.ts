@@ -4,13 +4,7 @@ import { ConfigError } from '../../../core/base/errors.js';
 import { withoutSecrets } from '../../../core/base/redaction.js';
 import { whyNoDefaultStore } from '../../../core/store/store-settings.js';
 import type { WithZooKeeper } from '../../kit/call.js';
-import {
-  type CommandRow,
-  examplesOf,
-  type GroupedOption,
-  type GroupRow,
-  optionsOf,
-} from '../../kit/command-row.js';
+import { type CommandRow, examplesOf, optionsOf, type SettingOption } from '../../kit/command-row.js';
 import { ExitCode, type Io, UsageError } from '../../kit/io.js';
 import { environmentName, readSettings, type Settings, unknownVariables } from '../../settings/settings.js';
 import { COMMANDS, ROWS } from './commands.js';
@@ -26,11 +20,11 @@ const MANY = 20;
  * Runs one command line. Resolves to the exit code and never rejects for what a user may do wrong: that is
  * one line on standard error and exit code 64.
  *
- * @param words what follows the program's name
+ * @param args what follows the program's name
  * @param version what `--version` answers
  */
 export async function runCommandLine(
-  words: readonly string[],
+  args: readonly string[],
   surroundings: Io,
   version: string,
 ): Promise<number> {
@@ -51,12 +45,15 @@ export async function runCommandLine(
     .usage('<command> [options] | --version')
     .addHelpText('after', examplesOf({ examples: ['demo', 'run -- node server.js'] }));
 
-  const args = helpAsOption(words);
-  const named = COMMANDS.find(isNamedBy(args));
+  const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => args[at] === word));
   // Split by hand: all words after the first -- are the child's.
   const split = named?.runs ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
-  const [, asked] = own.slice(own.findIndex((word) => word === '--help' || word === '-h'));
+  // `--help tls`, or `help run tls`.
+  const asked = own.find(
+    (word, at) =>
+      !word.startsWith('-') && (own[at - 2] === 'help' || ['-h', '--help'].includes(`${own[at - 1]}`)),
+  );
 
   /** Has commander throw instead of ending the process. */
   const settle = (command: Command) =>
@@ -69,7 +66,7 @@ export async function runCommandLine(
   settle(program)
     .configureHelp({
       minWidthToWrap: MIN_TEXT_WIDTH,
-      visibleOptions: (command) => shownOptions(command, asked?.startsWith('-') ? undefined : asked),
+      visibleOptions: (command) => shownOptions(command, asked),
     })
     .configureOutput({
       getOutHelpWidth: width,
@@ -87,17 +84,13 @@ export async function runCommandLine(
     made.set(name, command);
     return command;
   };
-  // All of them take a tenth of the start of a run.
+  // All of them, with their options, take a tenth of the start of a run.
   for (const row of named === undefined ? ROWS : [named]) {
     const command = make(row.name, row.description);
     if (row.door) command.helpGroup(`${row.door}:`);
-    if (!('load' in row)) {
-      command.usage('<command> [options]').helpCommand(false);
-      continue;
-    }
+    if (!('load' in row)) continue;
     for (const argument of row.arguments ?? []) command.argument(...argument);
-    // Without them the lists of commands are as they should be.
-    if (named) for (const option of optionsOf(row)) addOption(command, option);
+    for (const option of optionsOf(row)) addOption(command, option);
     // Before the options, which may fill screens.
     command.summary(row.description).description(`${row.description}\n${examplesOf(row)}`);
     if (row.runs)
@@ -115,10 +108,14 @@ export async function runCommandLine(
       exitCode = await act({ options: command.opts<never>(), settings, io }, ...words);
     });
   }
+  program
+    .commandsGroup('Try it, and learn:')
+    .helpCommand('help [command] [group]', 'show the help of a command');
 
   try {
     if (own.length === 0) program.outputHelp({ error: true });
-    if (isGroup(own)) throw new UsageError(`no command given: see ${['nodelease', ...own].join(' ')} --help`);
+    if (own.length === 0 || ROWS.some((row) => !('load' in row) && row.name === own.join(' ')))
+      throw new UsageError(`no command given: see ${['nodelease', ...own].join(' ')} --help`);
     await program.parseAsync([...own], { from: 'user' });
     return exitCode;
   } catch (error) {
@@ -144,46 +141,23 @@ export async function runCommandLine(
   }
 }
 
-/** Whether words are the whole name of a command, or begin with it. */
-const isNamedBy =
-  (words: readonly string[]) =>
-  ({ name }: GroupRow) =>
-    name.split(' ').every((word, at) => words[at] === word);
-
-const isGroup = (words: readonly string[]) =>
-  words.length === 0 || ROWS.some((row) => !('load' in row) && row.name === words.join(' '));
-
-/** `help zk lock tls`, or `zk help lock tls`, as `zk lock --help tls`. */
-function helpAsOption(words: readonly string[]): readonly string[] {
-  const at = words.indexOf('help');
-  if (at < 0 || !isGroup(words.slice(0, at))) return words;
-  const rest = words.toSpliced(at, 1);
-  const row = ROWS.findLast(isNamedBy(rest));
-  if (row === undefined && rest.length > 0) return rest;
-  const path = row?.name.split(' ') ?? [];
-  return [...path, '--help', ...rest.slice(path.length)];
-}
-
 /**
- * The options in the help of a command.
+ * The options in the help of a command, and how to see others.
  *
- * @param asked all, or the name of a group: a word of its headings
- * @throws {ConfigError} when there is no such group
+ * @param asked all, or a word of the heading of some. @default all, unless these are many
+ * @throws {ConfigError} when there is no such heading
  */
-function shownOptions({ options, commands }: Command, asked: string | undefined): Option[] {
+function shownOptions({ options, commands }: Command, asked = options.length > MANY ? '' : 'all'): Option[] {
   if (commands.length > 0) return [];
-  const help = new Option('-h, --help', 'display help for command');
-  const wordsOf = ({ helpGroupHeading = '' }: Option) => helpGroupHeading.toLowerCase().split(/[: ]/);
-  const groups = [...new Set(options.map((option) => wordsOf(option)[0]))].filter(Boolean);
-  if (asked === 'all' || (asked === undefined && options.length <= MANY)) return [...options, help];
-  if (asked !== undefined && !groups.includes(asked))
-    throw new ConfigError('--help', asked, ['all', ...groups].join(', '));
-  const shown = options.filter((option) => (asked ? wordsOf(option).includes(asked) : !option.hidden));
-  const more = new Option(
-    '-h, --help [group]',
-    `--help all shows all of them, or else a group: ${groups.join(', ')}`,
-  );
-  return [...shown, more.helpGroup('More options:')];
+  const namesOf = ({ helpGroupHeading = '' }: Option) => [
+    'all',
+    ...helpGroupHeading.toLowerCase().replace(':', '').split(' '),
+  ];
+  const known = [...new Set(['all', ...options.map((option) => namesOf(option)[1])])].filter(Boolean);
+  if (asked && !known.includes(asked)) throw new ConfigError('--help', asked, known.join(', '));
+  const shown = options.filter((option) => (asked ? namesOf(option).includes(asked) : !option.hidden));
+  const help = new Option('-h, --help [group]', `which options to show: ${known.join(', ')}`);
+  return [...shown, help.helpGroup(asked ? 'Help:' : 'More options:')];
 }
 
 /**
@@ -227,10 +201,10 @@ function mistakeIn(command: Command, code: string, words: readonly string[]): st
 
 function addOption(
   command: Command,
-  [flags, help, { kind, default: standard, repeatable, group, verbatim, common } = {}]: GroupedOption,
+  [flags, help, { kind, default: standard, repeatable, setting, verbatim } = {}]: SettingOption,
 ) {
   const option = new Option(flags, help);
-  if (group !== undefined) option.helpGroup(`${group}:`).hideHelp(!common);
+  if (setting) option.helpGroup(`${setting.group}:`).hideHelp(!setting.common);
   if (standard !== undefined) option.default(kind ? kind.parse(standard, flags) : standard);
   if (option.required)
     option.argParser((value, earlier: unknown) => {
@@ -240,7 +214,7 @@ function addOption(
         throw new UsageError(`${option.long} needs a value, and is followed by ${next}`);
       // The settings are checked as such.
       const label = option.long ?? flags;
-      if (group === undefined && !verbatim) checkPlain(value, label);
+      if (!setting && !verbatim) checkPlain(value, label);
       if (kind) return kind.parse(value, label);
       return repeatable ? [...(Array.isArray(earlier) ? earlier : []), value] : value;
     });

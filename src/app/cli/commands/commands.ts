@@ -1,18 +1,18 @@
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
-import { integer, upToOneDay } from '../../../core/settings/setting.js';
+import { choice, duration, integer, upToOneDay } from '../../../core/settings/setting.js';
 import { DISCOVERY_COMMANDS } from '../../discovery/discovery-rows.js';
 import {
   ACQUIRING,
   type CommandRow,
   CREATING,
   DOORS,
-  type GroupRow,
   HOLDING,
   JSON_LINE,
   OF_CONSOLE,
   OF_NODE_IDS,
   OF_STORE,
   type OptionRow,
+  type TableRow,
 } from '../../kit/command-row.js';
 import { HOLDING_OPTIONS } from '../../kit/holding.js';
 import { PRODUCT_COMMANDS } from '../../products.js';
@@ -21,9 +21,11 @@ import { settingsOf } from '../../settings/settings-table.js';
 const EPOCH: OptionRow = [
   '--epoch <ms>',
   'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)',
+  { kind: integer(0, 999_999_999_999_999) },
 ];
+const LAYOUTS = choice('cluster16', 'snowflake');
 
-const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
+const OWN_ROWS: readonly TableRow[] = [
   {
     name: 'run',
     door: 'A node id for each task',
@@ -197,7 +199,11 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
         'where it answers (default: NODELEASE_URL, else as NODELEASE_HTTP says, else http://127.0.0.1:7070)',
       ],
       ['--live', 'whether it is worth keeping, rather than ready: until the lease is lost'],
-      ['--timeout <time>', 'how long to wait for the answer, 1ms to 60s (default: 2s)'],
+      [
+        '--timeout <time>',
+        'how long to wait for the answer, 1ms to 60s (default: 2s)',
+        { kind: duration({ min: 1, max: 60_000 }) },
+      ],
       JSON_LINE,
     ],
     settings: [],
@@ -210,12 +216,20 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
       'print unique 64-bit ids, made with a node id that is acquired and released; logs only warnings unless configured',
     examples: ['id -n 3', 'id --store s3://bucket/prefix --format base32'],
     options: [
-      ['-n, --count <k>', 'how many, 1 to 1000000000, one on a line', { default: '1' }],
-      ['--format <name>', 'decimal, base32 (13 digits) or hex (16 digits)', { default: 'decimal' }],
+      [
+        '-n, --count <k>',
+        'how many, 1 to 1000000000, one on a line',
+        { kind: integer(1, 1_000_000_000), default: '1' },
+      ],
+      [
+        '--format <name>',
+        'decimal, base32 (13 digits) or hex (16 digits)',
+        { kind: choice('decimal', 'base32', 'hex'), default: 'decimal' },
+      ],
       [
         '--layout <name>',
         'cluster16, whose node ids are as wide as the cluster says, or snowflake (41/10/12)',
-        { default: 'cluster16' },
+        { kind: LAYOUTS, default: 'cluster16' },
       ],
       EPOCH,
       ['--json', 'one JSON object for each id, on one line'],
@@ -234,8 +248,9 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
       [
         '--width <bits>',
         'how many bits a node id had when the id was made, 8 to 16: nodelease status shows how many it has now',
+        { kind: integer(8, 16) },
       ],
-      ['--layout <name>', 'cluster16, or snowflake (default: cluster16)'],
+      ['--layout <name>', 'cluster16, or snowflake (default: cluster16)', { kind: LAYOUTS }],
       EPOCH,
       JSON_LINE,
     ],
@@ -268,11 +283,6 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
     ],
     settings: [],
     load: async () => (await import('./completion-command.js')).completionCommand(ROWS),
-  },
-  {
-    name: 'help',
-    door: 'Try it, and learn',
-    description: 'show the help of a command, as nodelease COMMAND --help does',
   },
   ...DISCOVERY_COMMANDS,
   ...PRODUCT_COMMANDS,
