@@ -23,7 +23,7 @@ import { interruption, onConnecting, watching, type ZooKeeperCall } from '../kit
 import { showChanges } from '../kit/changes.js';
 import { ExitCode, UsageError } from '../kit/io.js';
 import { pluralize, someOf } from '../kit/terminal/text.js';
-import { fileFormat } from './file-formats.js';
+import { type FormatName, fileFormat } from './file-formats.js';
 
 const valuesOf = ({ place, contexts, nodeId, signal }: ConfigWork) =>
   readContexts(place, contexts, nodeId, { signal });
@@ -265,7 +265,7 @@ interface ConfigOptions {
   readonly message?: string;
   readonly expect?: number;
   readonly author?: string;
-  readonly format?: string;
+  readonly format?: FormatName;
   readonly replace?: boolean;
 }
 

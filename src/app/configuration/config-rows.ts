@@ -1,5 +1,5 @@
-import { integer } from '../../core/settings/setting.js';
-import { JSON_CHANGES, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
+import { choice, integer } from '../../core/settings/setting.js';
+import { JSON_CHANGES, JSON_LINE, type OptionRow, type TableRow, zooKeeperRows } from '../kit/command-row.js';
 
 /** A revision, or a node id. */
 const WHOLE_NUMBER = { kind: integer(0, 1_000_000_000) };
@@ -15,7 +15,11 @@ const NODES: OptionRow = [
 ];
 const NODE: OptionRow = ['--node <id>', 'as the node with this id sees it, with its overrides', WHOLE_NUMBER];
 const VIEW: readonly OptionRow[] = [NODE, NODES, ['--own', 'the values of the most specific context alone']];
-const FORMAT: OptionRow = ['--format <name>', 'properties, json or env'];
+const FORMAT: OptionRow = [
+  '--format <name>',
+  'properties, json or env',
+  { kind: choice('properties', 'json', 'env') },
+];
 const PUBLISHING: readonly OptionRow[] = [
   NODES,
   ['-m, --message <text>', 'why, for the history', { verbatim: true }],
@@ -34,9 +38,10 @@ const command = (name: keyof typeof import('./config-commands.js')) => async () 
   (await import('./config-commands.js'))[name];
 
 /** The group `config` and its commands. */
-export const CONFIG_COMMANDS = [
+export const CONFIG_COMMANDS: readonly TableRow[] = [
   {
     name: 'config',
+    door: 'With ZooKeeper',
     description: 'publish configuration in ZooKeeper, in the layout of Spring Cloud Zookeeper Config',
   },
   row(

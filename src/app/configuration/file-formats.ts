@@ -12,21 +12,20 @@ interface FileFormat {
   format(properties: ReadonlyMap<string, string>): string;
 }
 
-const FORMATS: Readonly<Record<string, FileFormat>> = {
+const FORMATS = {
   properties: { parse: parseProperties, format: formatProperties },
   json: {
     parse: parseJson,
     format: (properties) => `${JSON.stringify(Object.fromEntries(properties), undefined, 2)}\n`,
   },
   env: { parse: parseEnv, format: formatEnv },
-};
+} satisfies Readonly<Record<string, FileFormat>>;
+export type FormatName = keyof typeof FORMATS;
 
-/** The format of that name, else that of the file's name, else properties. @throws {ConfigError} */
-export function fileFormat(name: string | undefined, file = ''): FileFormat {
-  const [, extension = 'properties'] = /\.(json|env)$/.exec(file) ?? [];
-  const format = FORMATS[name ?? extension];
-  if (format) return format;
-  throw new ConfigError('--format', name, `one of ${Object.keys(FORMATS).join(', ')}`);
+/** The format of that name, else that of the file's name, else properties. */
+export function fileFormat(name: FormatName | undefined, file = ''): FileFormat {
+  const isNamed = (format: FormatName) => file.endsWith(`.${format}`);
+  return FORMATS[name ?? (['json', 'env'] as const).find(isNamed) ?? 'properties'];
 }
 
 /** As java.util.Properties loads it: of a key that is there twice the last value counts. */

@@ -1,11 +1,12 @@
-import { type CommandRow, type GroupRow, JSON_LINE } from '../kit/command-row.js';
+import { JSON_LINE, type TableRow } from '../kit/command-row.js';
 
 const ROOT = ['<root>', 'the root, as --data-dir has it'] as const;
 
 /** The group `data-dir` and its commands. */
-export const DATA_DIR_COMMANDS: readonly (CommandRow | GroupRow)[] = [
+export const DATA_DIR_COMMANDS: readonly TableRow[] = [
   {
     name: 'data-dir',
+    door: 'Look and operate',
     description: 'look at the directories that follow the node ids, and clean up',
   },
   {

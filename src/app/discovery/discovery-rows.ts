@@ -1,4 +1,4 @@
-import { JSON_CHANGES, JSON_LINE, OF_SERVICES, zooKeeperRows } from '../kit/command-row.js';
+import { JSON_CHANGES, JSON_LINE, OF_SERVICES, type TableRow, zooKeeperRows } from '../kit/command-row.js';
 import { SERVICE_COMMANDS } from '../services/services-rows.js';
 
 const row = zooKeeperRows('discovery', []);
@@ -8,8 +8,8 @@ const serveRow = zooKeeperRows('discovery', [], {
 });
 
 /** The group `discovery` and its commands. */
-export const DISCOVERY_COMMANDS = [
-  { name: 'discovery', description: 'look into the discovery tree in ZooKeeper' },
+export const DISCOVERY_COMMANDS: readonly TableRow[] = [
+  { name: 'discovery', door: 'With ZooKeeper', description: 'look into the discovery tree in ZooKeeper' },
   row(
     'ls',
     'show the announced nodes, services and endpoints',

@@ -9,6 +9,7 @@ const OF_NAMES = namesOf(DNS_SETTINGS).filter((name) => name !== 'dns');
 export const DNS_COMMANDS: readonly CommandRow[] = [
   {
     name: 'dns',
+    door: 'With ZooKeeper',
     description:
       'answer DNS questions for services and node ids in ZooKeeper, and for node ids and shards in a store',
     examples: ['dns --zookeeper zk1:2181', 'dns --store s3://bucket/prefix --listen 127.0.0.1:5353'],

@@ -8,12 +8,14 @@ export const HTTP_SETTINGS = {
     kind: parsed('host:port', parseListenAddress),
     default: '127.0.0.1:7070; for run nowhere',
     field: 'http',
+    common: true,
     sentence: 'where to answer HTTP requests: health, metrics and more; port 0 is any free port',
   },
   'bearer-token-file': {
     kind: filePath,
     default: 'no token is asked for',
     field: 'bearerTokenFile',
+    common: true,
     sentence: 'requests for more than health must send the token in this file',
   },
   'console-locks': {

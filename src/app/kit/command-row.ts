@@ -6,6 +6,7 @@ import { HTTP_SETTINGS } from '../http/http-settings.js';
 import type { Settings } from '../settings/settings.js';
 import {
   environmentName,
+  type NamedSetting,
   namesOf,
   SETTINGS,
   type SettingDefaults,
@@ -36,10 +37,26 @@ export type CommandRow = CommandFacts &
   );
 
 /** A word that only holds other commands, and what its help says. */
-export type GroupRow = Pick<CommandRow, 'name' | 'description'>;
+type GroupRow = Pick<CommandRow, 'name' | 'description' | 'door'>;
+
+/** A row of the table of commands. */
+export type TableRow = CommandRow | GroupRow;
+
+/** The headings of the commands in the help, in its order: the four doors of the README come first. */
+export const DOORS = [
+  'A node id for each task',
+  'One instance at a time',
+  'Shards',
+  'Unique ids',
+  'Look and operate',
+  'Try it, and learn',
+  'With ZooKeeper',
+] as const;
 
 interface CommandFacts {
   readonly name: string;
+  /** Its heading in the help; a command of a group has none. */
+  readonly door?: (typeof DOORS)[number];
   readonly description: string;
   readonly arguments?: readonly (readonly [name: string, description: string])[];
   /** Calls of it, without the program's name. */
@@ -109,24 +126,25 @@ export function zooKeeperRows(
   });
 }
 
-/** An option with its heading in the help, where that is not the one of the command's own options. */
-export type GroupedOption = readonly [
+/** An option of a command, with the setting that it stands for. */
+export type SettingOption = readonly [
   flags: string,
   help: string,
-  more?: OptionRow[2] & { readonly group?: string; readonly choices?: readonly string[] | undefined },
+  more?: OptionRow[2] & { readonly setting?: NamedSetting },
 ];
 
 /** All options of a command: its own, and its settings in the order of their table. */
-export function optionsOf({ options = [], settings, defaults = {} }: CommandRow): GroupedOption[] {
+export function optionsOf({ options = [], settings, defaults = {} }: CommandRow): SettingOption[] {
   const rows = SETTINGS.filter(({ name }) => settings.includes(name));
-  const others = rows.map(({ name, group, sentence, kind, default: usual, repeatable }): GroupedOption => {
+  const others = rows.map((setting): SettingOption => {
+    const { name, sentence, kind, default: usual, repeatable } = setting;
     const standard = defaults[name] ?? usual;
     const facts = [kind.range, standard && `default: ${standard}`]
       .filter((fact) => fact !== undefined)
       .join('; ');
     const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
     const flag = kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`;
-    return [flag, help, { group, choices: kind.choices, ...(repeatable && { repeatable }) }];
+    return [flag, help, { setting, ...(repeatable && { repeatable }) }];
   });
   return [...options, ...others];
 }

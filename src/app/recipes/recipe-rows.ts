@@ -4,6 +4,7 @@ import {
   JSON_LINE,
   OF_ZOOKEEPER,
   type OptionRow,
+  type TableRow,
   zooKeeperRows,
 } from '../kit/command-row.js';
 import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../kit/holding.js';
@@ -40,9 +41,10 @@ const command = (name: keyof typeof import('./recipe-commands.js')) => async () 
   (await import('./recipe-commands.js'))[name];
 
 /** The group `zk` and its commands. */
-export const RECIPE_COMMANDS = [
+export const RECIPE_COMMANDS: readonly TableRow[] = [
   {
     name: 'zk',
+    door: 'With ZooKeeper',
     description:
       'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, barriers, counters, queues',
   },

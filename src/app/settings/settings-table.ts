@@ -16,12 +16,14 @@ const LOG_SETTINGS = {
   'log-level': {
     kind: choice('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
     default: 'info',
+    common: true,
     sentence: 'how much is logged; stack traces from debug on',
   },
   'log-format': {
     kind: choice('json', 'pretty'),
     default: 'json, on a terminal pretty',
     field: 'logFormat',
+    common: true,
     sentence: 'how log lines look; pretty is for people',
   },
 } as const satisfies SettingRows;

@@ -12,6 +12,7 @@ const SHARDS_SETTINGS = {
     default: 'none',
     wanted: '--shards N with it',
     storeOnly: true,
+    common: true,
     sentence:
       'how many shards the nodes of the cluster share, each with one owner: GET /shards; the first task fixes the number',
   },

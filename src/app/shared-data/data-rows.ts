@@ -1,5 +1,5 @@
 import { choice } from '../../core/settings/setting.js';
-import { JSON_CHANGES, JSON_LINE, type OptionRow, zooKeeperRows } from '../kit/command-row.js';
+import { JSON_CHANGES, JSON_LINE, type OptionRow, type TableRow, zooKeeperRows } from '../kit/command-row.js';
 
 const NAME = ['<name>', 'its name'] as const;
 const VALUE = ['<value>', 'the value'] as const;
@@ -23,9 +23,10 @@ const command = (name: Exclude<keyof typeof import('./data-command.js'), 'checkO
   (await import('./data-command.js'))[name];
 
 /** The group `data` and its commands. */
-export const DATA_COMMANDS = [
+export const DATA_COMMANDS: readonly TableRow[] = [
   {
     name: 'data',
+    door: 'With ZooKeeper',
     description:
       "look into Monastery's shared data in ZooKeeper, and change it: scalars, sets, lists and maps",
   },

@@ -10,6 +10,7 @@ export const DATA_DIR_SETTINGS = {
     kind: checked('root', checkRootText),
     option: 'dataDir.root',
     wanted: '--data-dir ROOT with it',
+    common: true,
     sentence:
       'the parent of the directories that follow the node ids: NODE_DATA_DIR is the one of this tenure',
   },

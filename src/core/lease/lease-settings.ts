@@ -16,6 +16,7 @@ export const LEASE_SETTINGS = {
     default: 'any',
     option: 'cluster',
     storeOnly: true,
+    common: true,
     sentence: 'existing: a start that finds no cluster in the store ends with 69 and creates none',
   },
   nodes: {
@@ -23,6 +24,7 @@ export const LEASE_SETTINGS = {
     default: '16',
     option: 'nodes',
     storeOnly: true,
+    common: true,
     sentence: 'how many node ids a new cluster has',
   },
   duration: {
@@ -35,6 +37,7 @@ export const LEASE_SETTINGS = {
     default: '15s',
     option: 'durationMs',
     storeOnly: true,
+    common: true,
     sentence: 'how long a lease of a new cluster lasts without renewal',
   },
   grace: {
@@ -48,12 +51,14 @@ export const LEASE_SETTINGS = {
     kind: text('id', /^[\x21-\x7e]{1,128}$/, '1 to 128 printable ASCII characters without spaces'),
     default: 'the id of the ECS task, else host name and a random part',
     option: 'taskId',
+    common: true,
     sentence: 'names this run: 1 to 128 printable ASCII characters without spaces',
   },
   'acquire-timeout': {
     kind: duration({ max: 31_536_000_000, open: true }),
     default: 'without limit',
     option: 'acquireTimeoutMs',
+    common: true,
     sentence: 'how long to wait for a free node id, 0s for not at all',
   },
   'wait-poll': {
@@ -70,6 +75,7 @@ export const LEASE_SETTINGS = {
     option: 'sticky',
     wanted: '--sticky KEY with it',
     storeOnly: true,
+    common: true,
     sentence:
       'names this instance over its restarts: it prefers the node id that it held last; "file" is a key in the root of the data directory. A preference: two tasks with one key get two node ids',
   },
@@ -105,12 +111,14 @@ export const LEASE_SETTINGS = {
     default: 'stop; for serve drain',
     field: 'onRetire',
     storeOnly: true,
+    common: true,
     sentence:
       'when "nodelease scale" retires the node id: stop asks the command to stop, drain lets it end by itself',
   },
   'node-id': {
     kind: checked('id', () => undefined),
     storeOnly: true,
+    common: true,
     sentence:
       'a fixed node id, without a lease: a number, or "hostname" for the ordinal at the end of the host name',
   },

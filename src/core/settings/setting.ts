@@ -24,6 +24,8 @@ export interface Setting {
   readonly wanted?: string;
   /** Whether it is about leases in a store, and of no use where node ids come from ZooKeeper. */
   readonly storeOnly?: true;
+  /** Whether also the help of a command with many options shows it. */
+  readonly common?: true;
   /** Whether errors must not show its value. */
   readonly secret?: true;
   /**

@@ -38,6 +38,7 @@ export const STORE_SETTINGS = {
     default: DEFAULT_STORE,
     option: 'store',
     storeOnly: true,
+    common: true,
     sentence: `${STORE_FORMS}, which is private to one process; required in a container`,
   },
   endpoint: {
@@ -45,6 +46,7 @@ export const STORE_SETTINGS = {
     default: 'the cloud of the store',
     option: 'endpoint',
     storeOnly: true,
+    common: true,
     sentence: `${listed(STORES.flatMap(({ endpoint = [] }) => endpoint))}: http(s)://HOST:PORT`,
   },
   region: {
@@ -52,6 +54,7 @@ export const STORE_SETTINGS = {
     default: 'what the AWS environment says',
     option: 'region',
     storeOnly: true,
+    common: true,
     sentence: `the region of ${listed(STORES.flatMap(({ region = [] }) => region))}`,
   },
   // Those that one kind of store has alone.

@@ -21,6 +21,7 @@ export const ZOOKEEPER_SETTINGS = {
   zookeeper: {
     kind: parsed('servers', parseServers),
     option: 'zookeeper.connect',
+    common: true,
     sentence: 'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]; one chroot for all servers',
   },
   'zookeeper-auth': {

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { capturedIo } from '../../../../test/support/captured-io.js';
+import { optionsOf } from '../../kit/command-row.js';
 import type { Io } from '../../kit/io.js';
 import { runCommandLine } from './command-line.js';
 import { COMMANDS } from './commands.js';
@@ -133,7 +135,29 @@ describe('the command line', () => {
     ],
     ['completion of an unknown shell', ['completion', 'csh'], /shell: expected bash, zsh or fish, got "csh"/],
     ['demo with an unknown option', ['demo', '--twice'], /unknown option '--twice'/],
-    ['id -n 0', ['id', '-n', '0'], /-n: expected a whole number from 1 to 1000000000, got "0"/],
+    ...(
+      [
+        ['id -n 0', /--count: expected a whole number from 1 to 1000000000, got "0"/],
+        ['id -n -1', /--count: expected a whole number .*, got "-1"/],
+        ['id --count 1e3', /--count: expected a whole number .*, got "1e3"/],
+        ['id -n 1.5', /--count: expected a whole number .*, got "1.5"/],
+        ['id -n 1000000001', /--count: expected a whole number .*, got "1000000001"/],
+        ['id --format base64', /--format: expected one of decimal, base32, hex, got "base64"/],
+        ['id --layout ulid', /--layout: expected cluster16 or snowflake, got "ulid"/],
+        ['id --layout snowflake --epoch x', /--epoch: expected a whole number .*, got "x"/],
+        ['id --epoch 5', /--epoch: expected --layout snowflake with it .*, got "5"/],
+        ['decode 1 --width 7', /--width: expected a whole number from 8 to 16, got "7"/],
+        ['decode 1 --width x', /--width: expected a whole number from 8 to 16, got "x"/],
+        ['decode 1 --layout ulid', /--layout: expected cluster16 or snowflake, got "ulid"/],
+        ['decode 1 --layout snowflake --epoch -1', /--epoch: expected a whole number .*, got "-1"/],
+        [
+          'run --help zoo -- true',
+          /--help: expected all, lease, shards, store, data, zookeeper, announced, .*, logging, got "zoo"/,
+        ],
+        ['help run tsl', /--help: expected all, lease, .*, got "tsl"/],
+        ['decode --help store', /--help: expected all, got "store"/],
+      ] as const
+    ).map(([line, expected]): [string, string[], RegExp] => [line, line.split(' '), expected]),
     ['id --node-id 3', ['id', '--node-id', '3'], /unknown option '--node-id'/],
     ['discovery alone', ['discovery'], /no command given: see nodelease discovery --help/],
     ['an unknown command of discovery', ['discovery', 'lss'], /unknown command 'lss'.*Did you mean ls/],
@@ -429,7 +453,7 @@ describe('the command line', () => {
 
   it('gives its help and its version on standard output', async () => {
     expect(await run(['--version'])).toEqual({ code: 0, stdout: '1.2.3\n', stderr: '' });
-    const help = await run(['run', '--help']);
+    const help = await run(['run', '--help', 'all']);
     expect(help).toMatchObject({ code: 0, stderr: '' });
     for (const name of ['--store', 'NODELEASE_STORE', '--task-id', 'NODELEASE_TASK_ID'])
       expect(help.stdout).toContain(name);
@@ -447,19 +471,46 @@ describe('the command line', () => {
 
   describe('shows in its help', () => {
     const screen = (columns: number) => ({ screen: () => ({ columns, rows: 24, color: false }) });
-    const helpOf = async (name: string, own: Partial<Io> = {}) =>
-      (await run([...name.split(' '), '--help'], {}, own)).stdout;
+    const helpOf = async (line: string, own: Partial<Io> = {}) => {
+      const { code, stdout, stderr } = await run(line.split(' '), {}, own);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      return stdout;
+    };
+    const headingsOf = (help: string) => help.match(/^\S.*(?=:$)/gm);
+    /** The options and commands that a help lists. */
+    const termsOf = (help: string) => [...help.matchAll(/^ {2}(?:-\w, )?([\w-]+)/gm)].map(([, term]) => term);
     const longest = (text: string) => Math.max(...text.split('\n').map((line) => line.length));
 
     it('lines that fit the terminal, and 100 characters at the most', async () => {
-      expect(longest(await helpOf('run', screen(76)))).toBeLessThanOrEqual(76);
-      expect(longest(await helpOf('run', screen(300)))).toBeLessThanOrEqual(100);
-      expect(longest(await helpOf('run', screen(300)))).toBeGreaterThan(90);
+      for (const line of ['help', 'run --help', 'run --help all']) {
+        expect(longest(await helpOf(line, screen(76)))).toBeLessThanOrEqual(76);
+        expect(longest(await helpOf(line, screen(300)))).toBeLessThanOrEqual(100);
+        expect(longest(await helpOf(line, screen(300)))).toBeGreaterThan(90);
+      }
+    });
+
+    it('the four doors of the README first, in its order, and what needs ZooKeeper last', async () => {
+      const help = await helpOf('--help');
+      const readme = readFileSync('README.md', 'utf8');
+      const doors = [...readme.matchAll(/^\*\*\[(.*)\]\(/gm)].map(([, door]) => door);
+      expect(doors).toHaveLength(4);
+      expect(headingsOf(help)).toEqual([
+        ...doors,
+        'Look and operate',
+        'Try it, and learn',
+        'With ZooKeeper',
+        'Examples',
+      ]);
+      expect(help).toMatch(
+        /task:\n {2}run .*time:\n {2}lock .*Shards:\n {2}shards .*Unique ids:\n {2}id .*operate:\n {2}init /s,
+      );
+      const names = new Set(COMMANDS.map(({ name }) => name.split(' ')[0]));
+      expect(termsOf(help.replace(/Examples:.*/s, '')).sort()).toEqual([...names, 'help'].sort());
+      expect(await helpOf('help')).toBe(help);
     });
 
     it('the examples before the options, and these in groups: its own first, and then the settings', async () => {
-      const headings = async (name: string) => (await helpOf(name)).match(/^\S.*(?=:$)/gm);
-      expect(await headings('run')).toEqual([
+      expect(headingsOf(await helpOf('run --help all'))).toEqual([
         'Examples',
         'Options',
         'Lease',
@@ -472,22 +523,71 @@ describe('the command line', () => {
         'TLS to ZooKeeper',
         'HTTP',
         'Logging',
+        'Help',
       ]);
-      expect(await headings('zk counter')).toEqual([
+      expect(headingsOf(await helpOf('zk counter --help'))).toEqual([
         'Examples, with NODELEASE_ZOOKEEPER=zk1:2181,zk2:2181',
         'Arguments',
         'Options',
         'ZooKeeper',
         'TLS to ZooKeeper',
         'Logging',
+        'Help',
       ]);
+    });
+
+    it('the twenty options that a node id needs most, and how to see the others', async () => {
+      const help = await helpOf('run --help');
+      expect(termsOf(help)).toEqual(
+        `--env --cluster --nodes --duration --task-id --acquire-timeout --sticky --on-retire --node-id --shards
+         --store --endpoint --region --data-dir --zookeeper --http --bearer-token-file --log-level --log-format
+         --help`.split(/\s+/),
+      );
+      expect(help.replace(/\s+/g, ' ')).toContain(
+        'More options: -h, --help [group] which options to show: all, lease, shards, store, data, zookeeper, announced, configuration, tls, http, logging',
+      );
+    });
+
+    it('the options of a group, and with zookeeper those of all four', async () => {
+      const asked = async (line: string) => headingsOf((await helpOf(line)).replace(/Examples.*/, ''));
+      expect(await asked('run --help data')).toEqual(['Data directory', 'Help']);
+      expect(await asked('zk lock --help tls')).toEqual(['Arguments', 'TLS to ZooKeeper', 'Help']);
+      expect(await asked('run --help zookeeper')).toEqual([
+        'ZooKeeper',
+        'Announced in ZooKeeper',
+        'Configuration in ZooKeeper',
+        'TLS to ZooKeeper',
+        'Help',
+      ]);
+    });
+
+    it.each([
+      ['run --help', 'run -h', 'help run', 'run --help -- node x', 'run --store memory: --help -- node x'],
+      ['run --help', 'run --help --store memory: -- node x', 'run x --nodes 3 --help', 'help run -- node x'],
+      ['run --help all', 'help run all', 'run --nodes 3 -h all --store memory: -- node x'],
+      ['zk --help', 'help zk', 'zk help', 'zk --help lock'],
+      ['zk lock --help', 'zk help lock', 'zk lock /x --help -- node x'],
+    ])('the same, and runs no command, as %s and with other words', async (line, ...others) => {
+      const help = await helpOf(line);
+      expect(help).toMatch(new RegExp(`^Usage: nodelease ${line.replace(/ -.*/, '')} `));
+      for (const other of others) expect(await helpOf(other)).toBe(help);
     });
 
     it.each(COMMANDS.map((row) => [row.name, row] as const))(
       'lines of 80 characters at the most where there is no terminal, and two examples that the command takes: %s',
       async (name, row) => {
-        const help = await helpOf(name);
-        expect(longest(help)).toBeLessThanOrEqual(80);
+        const help = await helpOf(`${name} --help`);
+        const all = await helpOf(`${name} --help all`);
+        for (const each of [help, all]) {
+          expect(longest(each)).toBeLessThanOrEqual(80);
+          expect(each).toMatch(/^Usage: nodelease .*\n\n(\S.*\n)+\nExamples/);
+        }
+        // Twenty and --help: all of its own, and of its settings at least the most used.
+        const own = optionsOf(row).filter(([, , { setting } = {}]) => !setting);
+        const flags = (options: typeof own) => options.map(([text]) => /--[\w-]+/.exec(text)?.[0]);
+        expect(help.match(/^ {2}-/gm)?.length).toBeLessThanOrEqual(21);
+        for (const flag of flags(own)) expect(help).toMatch(new RegExp(`^ .*${flag}\\b`, 'm'));
+        expect(termsOf(all)).toEqual(expect.arrayContaining(flags(optionsOf(row))));
         const env: Record<string, string> =
           row.zookeeper === 'required' ? { NODELEASE_ZOOKEEPER: 'zk1:2181,zk2:2181' } : {};
         // The command line up to its command, which would need servers.

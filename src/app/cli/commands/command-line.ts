@@ -5,7 +5,7 @@ import { withoutSecrets } from '../../../core/base/redaction.js';
 import { whyNoDefaultStore } from '../../../core/store/store-settings.js';
 import { fail } from '../../kit/answer.js';
 import type { WithZooKeeper } from '../../kit/call.js';
-import { type CommandRow, examplesOf, type GroupedOption, optionsOf } from '../../kit/command-row.js';
+import { type CommandRow, examplesOf, optionsOf, type SettingOption } from '../../kit/command-row.js';
 import { ExitCode, type Io, UsageError } from '../../kit/io.js';
 import { environmentName, readSettings, type Settings, unknownVariables } from '../../settings/settings.js';
 import { COMMANDS, ROWS } from './commands.js';
@@ -13,6 +13,9 @@ import { COMMANDS, ROWS } from './commands.js';
 /** The widest line of the help; and the narrowest column of descriptions that is still wrapped. */
 const MAX_WIDTH = 100;
 const MIN_TEXT_WIDTH = 20;
+
+/** The most options that a help shows, unless it is asked for more. */
+const MANY = 20;
 
 /**
  * Runs one command line. Resolves to the exit code and never rejects for what a user may do wrong: that is
@@ -40,12 +43,18 @@ export async function runCommandLine(
   const program = new Command('nodelease')
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
     .version(version)
+    .usage('<command> [options] | --version')
     .addHelpText('after', examplesOf({ examples: ['demo', 'run -- node server.js'] }));
 
   const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => args[at] === word));
   // Split by hand: all words after the first -- are the child's.
   const split = named?.runs ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
+  // `--help tls`, or `help run tls`.
+  const asked = own.find(
+    (word, at) =>
+      !word.startsWith('-') && (own[at - 2] === 'help' || ['-h', '--help'].includes(`${own[at - 1]}`)),
+  );
 
   /** Has commander throw instead of ending the process. */
   const settle = (command: Command) =>
@@ -56,7 +65,10 @@ export async function runCommandLine(
   const width = () => Math.min(io.screen()?.columns ?? 80, MAX_WIDTH);
   // Its commands inherit that. What is said of a mistake is left to us.
   settle(program)
-    .configureHelp({ minWidthToWrap: MIN_TEXT_WIDTH })
+    .configureHelp({
+      minWidthToWrap: MIN_TEXT_WIDTH,
+      visibleOptions: (command) => shownOptions(command, asked),
+    })
     .configureOutput({
       getOutHelpWidth: width,
       getErrHelpWidth: width,
@@ -76,6 +88,7 @@ export async function runCommandLine(
   // All of them, with their options, take a tenth of the start of a run.
   for (const row of named === undefined ? ROWS : [named]) {
     const command = make(row.name, row.description);
+    if (row.door) command.helpGroup(`${row.door}:`);
     if (!('load' in row)) continue;
     for (const argument of row.arguments ?? []) command.argument(...argument);
     for (const option of optionsOf(row)) addOption(command, option);
@@ -96,6 +109,9 @@ export async function runCommandLine(
       exitCode = await act({ options: command.opts<never>(), settings, io }, ...words);
     });
   }
+  program
+    .commandsGroup('Try it, and learn:')
+    .helpCommand('help [command] [group]', 'show the help of a command');
 
   try {
     if (own.length === 0) program.outputHelp({ error: true });
@@ -125,6 +141,25 @@ export async function runCommandLine(
 }
 
 /**
+ * The options in the help of a command, and how to see others.
+ *
+ * @param asked all, or a word of the heading of some. @default all, unless these are many
+ * @throws {ConfigError} when there is no such heading
+ */
+function shownOptions({ options, commands }: Command, asked = options.length > MANY ? '' : 'all'): Option[] {
+  if (commands.length > 0) return [];
+  const namesOf = ({ helpGroupHeading = '' }: Option) => [
+    'all',
+    ...helpGroupHeading.toLowerCase().replace(':', '').split(' '),
+  ];
+  const known = [...new Set(['all', ...options.map((option) => namesOf(option)[1])])].filter(Boolean);
+  if (asked && !known.includes(asked)) throw new ConfigError('--help', asked, known.join(', '));
+  const shown = options.filter((option) => (asked ? namesOf(option).includes(asked) : !option.hidden));
+  const help = new Option('-h, --help [group]', `which options to show: ${known.join(', ')}`);
+  return [...shown, help.helpGroup(asked ? 'Help:' : 'More options:')];
+}
+
+/**
  * What is wrong, by the code of commander's error; undefined for its other ends, such as that of the help. An
  * option's value may be a secret in any form, and is not shown.
  *
@@ -136,11 +171,8 @@ function mistakeIn(command: Command, code: string, words: readonly string[]): st
     case 'commander.unknownOption': {
       const [word = ''] = command.parseOptions([...args]).unknown;
       const [flag = ''] = word.split('=', 1);
-      const known = command
-        .createHelp()
-        .visibleOptions(command)
-        .map((option) => option.name());
-      const near = nearest(flag.slice('--'.length), known);
+      const known = options.map((option) => option.name());
+      const near = nearest(flag.slice('--'.length), [...known, 'help']);
       const order = commands.length > 0 ? ': options follow the command' : '';
       return `unknown option '${flag}'${near === undefined ? '' : ` (Did you mean --${near}?)`}${order}`;
     }
@@ -168,10 +200,10 @@ function mistakeIn(command: Command, code: string, words: readonly string[]): st
 
 function addOption(
   command: Command,
-  [flags, help, { kind, default: standard, repeatable, group, verbatim } = {}]: GroupedOption,
+  [flags, help, { kind, default: standard, repeatable, setting, verbatim } = {}]: SettingOption,
 ) {
   const option = new Option(flags, help);
-  if (group !== undefined) option.helpGroup(`${group}:`);
+  if (setting) option.helpGroup(`${setting.group}:`).hideHelp(!setting.common);
   if (standard !== undefined) option.default(kind ? kind.parse(standard, flags) : standard);
   if (option.required)
     option.argParser((value, earlier: unknown) => {
@@ -181,7 +213,7 @@ function addOption(
         throw new UsageError(`${option.long} needs a value, and is followed by ${next}`);
       // The settings are checked as such.
       const label = option.long ?? flags;
-      if (group === undefined && !verbatim) checkPlain(value, label);
+      if (!setting && !verbatim) checkPlain(value, label);
       if (kind) return kind.parse(value, label);
       return repeatable ? [...(Array.isArray(earlier) ? earlier : []), value] : value;
     });

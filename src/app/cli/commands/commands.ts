@@ -1,17 +1,18 @@
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
-import { integer, upToOneDay } from '../../../core/settings/setting.js';
+import { choice, duration, integer, upToOneDay } from '../../../core/settings/setting.js';
 import { DISCOVERY_COMMANDS } from '../../discovery/discovery-rows.js';
 import {
   ACQUIRING,
   type CommandRow,
   CREATING,
-  type GroupRow,
+  DOORS,
   HOLDING,
   JSON_LINE,
   OF_CONSOLE,
   OF_NODE_IDS,
   OF_STORE,
   type OptionRow,
+  type TableRow,
 } from '../../kit/command-row.js';
 import { HOLDING_OPTIONS } from '../../kit/holding.js';
 import { PRODUCT_COMMANDS } from '../../products.js';
@@ -20,11 +21,14 @@ import { settingsOf } from '../../settings/settings-table.js';
 const EPOCH: OptionRow = [
   '--epoch <ms>',
   'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)',
+  { kind: integer(0, 999_999_999_999_999) },
 ];
+const LAYOUTS = choice('cluster16', 'snowflake');
 
-const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
+const OWN_ROWS: readonly TableRow[] = [
   {
     name: 'run',
+    door: 'A node id for each task',
     description: 'acquire a node id, run a command with it, release it when the command has ended',
     examples: ['run -- node server.js', 'run --store s3://bucket/prefix --nodes 20 -- node server.js'],
     runs: true,
@@ -40,6 +44,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'serve',
+    door: 'A node id for each task',
     description: 'hold a node id for the other containers of a task, and show it over HTTP',
     examples: ['serve --http 127.0.0.1:7070', 'serve --store s3://bucket/prefix --wait-file /shared/node-id'],
     options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
@@ -48,6 +53,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'lock',
+    door: 'One instance at a time',
     description: 'run a command while a lock is held: no other task with this lock runs one at the same time',
     arguments: [['<name>', 'the lock: 1 to 200 letters, digits and ._-']],
     examples: ['lock nightly -- ./report.sh', 'lock nightly --store s3://bucket/prefix --try -- ./report.sh'],
@@ -57,23 +63,8 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
     load: async () => (await import('./lock-command.js')).lockCommand,
   },
   {
-    name: 'health',
-    description: 'ask a running instance whether it is ready: exit code 0 when it is, else 1',
-    examples: ['health', 'health --url http://127.0.0.1:7070 --live'],
-    options: [
-      [
-        '--url <url>',
-        'where it answers (default: NODELEASE_URL, else as NODELEASE_HTTP says, else http://127.0.0.1:7070)',
-      ],
-      ['--live', 'whether it is worth keeping, rather than ready: until the lease is lost'],
-      ['--timeout <time>', 'how long to wait for the answer, 1ms to 60s (default: 2s)'],
-      JSON_LINE,
-    ],
-    settings: [],
-    load: async () => (await import('./health-command.js')).healthCommand,
-  },
-  {
     name: 'init',
+    door: 'Look and operate',
     description: 'create the settings and all lease objects of a cluster',
     examples: [
       'init --store s3://bucket/prefix --nodes 20 --duration 30s',
@@ -95,6 +86,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'status',
+    door: 'Look and operate',
     description: 'show who holds which node id',
     examples: ['status --store s3://bucket/prefix --watch', 'status --held --json'],
     options: [
@@ -119,6 +111,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'history',
+    door: 'Look and operate',
     description: 'show who held which node id, and when',
     arguments: [['[id]', 'the node id (default: all)']],
     options: [
@@ -134,6 +127,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'scale',
+    door: 'Look and operate',
     description: 'give the cluster more node ids, or fewer, with running tasks on it',
     examples: ['scale 40 --store s3://bucket/prefix', 'scale 10 --drain-timeout 30m'],
     arguments: [['<n>', 'how many node ids there are to be']],
@@ -155,6 +149,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'release',
+    door: 'Look and operate',
     description: 'take a node id away from its holder',
     examples: ['release 7 --force', 'release 7 --store s3://bucket/prefix --force --json'],
     arguments: [['<id>', 'the node id']],
@@ -165,6 +160,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'doctor',
+    door: 'Look and operate',
     description: 'prove that the store keeps its conditions, look for damage, and examine ZooKeeper',
     examples: ['doctor --store s3://bucket/prefix', 'doctor --zookeeper zk1:2181 --json'],
     options: [
@@ -180,6 +176,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'console',
+    door: 'Look and operate',
     description: 'show in a browser who holds which node id, as it happens',
     examples: ['console --store s3://bucket/prefix', 'console --zookeeper zk1:2181 --http 127.0.0.1:8080'],
     options: [
@@ -192,17 +189,47 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
     load: async () => (await import('./console-command.js')).consoleCommand,
   },
   {
+    name: 'health',
+    door: 'Look and operate',
+    description: 'ask a running instance whether it is ready: exit code 0 when it is, else 1',
+    examples: ['health', 'health --url http://127.0.0.1:7070 --live'],
+    options: [
+      [
+        '--url <url>',
+        'where it answers (default: NODELEASE_URL, else as NODELEASE_HTTP says, else http://127.0.0.1:7070)',
+      ],
+      ['--live', 'whether it is worth keeping, rather than ready: until the lease is lost'],
+      [
+        '--timeout <time>',
+        'how long to wait for the answer, 1ms to 60s (default: 2s)',
+        { kind: duration({ min: 1, max: 60_000 }) },
+      ],
+      JSON_LINE,
+    ],
+    settings: [],
+    load: async () => (await import('./health-command.js')).healthCommand,
+  },
+  {
     name: 'id',
+    door: 'Unique ids',
     description:
       'print unique 64-bit ids, made with a node id that is acquired and released; logs only warnings unless configured',
     examples: ['id -n 3', 'id --store s3://bucket/prefix --format base32'],
     options: [
-      ['-n, --count <k>', 'how many, 1 to 1000000000, one on a line', { default: '1' }],
-      ['--format <name>', 'decimal, base32 (13 digits) or hex (16 digits)', { default: 'decimal' }],
+      [
+        '-n, --count <k>',
+        'how many, 1 to 1000000000, one on a line',
+        { kind: integer(1, 1_000_000_000), default: '1' },
+      ],
+      [
+        '--format <name>',
+        'decimal, base32 (13 digits) or hex (16 digits)',
+        { kind: choice('decimal', 'base32', 'hex'), default: 'decimal' },
+      ],
       [
         '--layout <name>',
         'cluster16, whose node ids are as wide as the cluster says, or snowflake (41/10/12)',
-        { default: 'cluster16' },
+        { kind: LAYOUTS, default: 'cluster16' },
       ],
       EPOCH,
       ['--json', 'one JSON object for each id, on one line'],
@@ -213,6 +240,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'decode',
+    door: 'Unique ids',
     description: 'take a unique id apart: its time, its node, its place in the sequence',
     examples: ['decode 116446380033343496 --width 8', 'decode 1541815603606036480 --layout snowflake'],
     arguments: [['<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits']],
@@ -220,8 +248,9 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
       [
         '--width <bits>',
         'how many bits a node id had when the id was made, 8 to 16: nodelease status shows how many it has now',
+        { kind: integer(8, 16) },
       ],
-      ['--layout <name>', 'cluster16, or snowflake (default: cluster16)'],
+      ['--layout <name>', 'cluster16, or snowflake (default: cluster16)', { kind: LAYOUTS }],
       EPOCH,
       JSON_LINE,
     ],
@@ -230,6 +259,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'demo',
+    door: 'Try it, and learn',
     description: 'run a local fleet on the embedded store, to see it work',
     examples: ['demo', 'demo --once'],
     options: [
@@ -244,6 +274,7 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
   },
   {
     name: 'completion',
+    door: 'Try it, and learn',
     description: 'print a script that completes the words of nodelease in a shell',
     arguments: [['<shell>', 'bash, zsh or fish']],
     examples: [
@@ -258,8 +289,8 @@ const OWN_ROWS: readonly (CommandRow | GroupRow)[] = [
 ];
 
 /** All commands and groups, in the order of the help; the name of a command in a group begins with the group's. */
-export const ROWS = OWN_ROWS.map((row) =>
-  'load' in row ? { ...row, settings: [...row.settings, ...settingsOf(row.name)] } : row,
-);
+export const ROWS = [...DOORS, undefined]
+  .flatMap((door) => OWN_ROWS.filter((row) => row.door === door))
+  .map((row) => ('load' in row ? { ...row, settings: [...row.settings, ...settingsOf(row.name)] } : row));
 
 export const COMMANDS: readonly CommandRow[] = ROWS.filter((row) => 'load' in row);

@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { ConfigError } from '../../../core/base/errors.js';
 import type { Call } from '../../kit/call.js';
-import { type CommandRow, type GroupRow, optionsOf } from '../../kit/command-row.js';
+import { optionsOf, type TableRow } from '../../kit/command-row.js';
 import { ExitCode } from '../../kit/io.js';
 
 /** A word that may follow: a command, or an option. */
@@ -27,7 +27,7 @@ const SCRIPTS: Readonly<Record<string, (words: Words) => string>> = {
 
 /** `nodelease completion SHELL`: prints a script for that shell, made from the table of commands. */
 export const completionCommand =
-  (rows: readonly (CommandRow | GroupRow)[]) =>
+  (rows: readonly TableRow[]) =>
   ({ io }: Call, shell: string): number => {
     const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined;
     if (script === undefined) throw new ConfigError('shell', shell, 'bash, zsh or fish');
@@ -35,16 +35,22 @@ export const completionCommand =
     return ExitCode.ok;
   };
 
-function wordsOf(rows: readonly (CommandRow | GroupRow)[]): Words {
+function wordsOf(rows: readonly TableRow[]): Words {
   const all = new Map<string, Word[]>();
   for (const row of rows) {
     const [, group = '', text = ''] = /^(?:(.*) )?(.*)$/.exec(row.name) ?? [];
     all.set(group, [...(all.get(group) ?? []), { text, help: row.description }]);
     if (!('load' in row)) continue;
-    const options = optionsOf(row).map(([flags, help, { choices } = {}]): Word => {
+    const options = optionsOf(row).map(([flags, help, more = {}]): Word => {
       const { long, short, required } = new Option(flags);
       // Ranges, defaults and variables are in the help.
-      return { text: long ?? '', short, help: help.replace(/ [([].*/, ''), takesValue: required, choices };
+      return {
+        text: long ?? '',
+        short,
+        help: help.replace(/ [([].*/, ''),
+        takesValue: required,
+        choices: (more.setting ?? more).kind?.choices,
+      };
     });
     all.set(row.name, [...options, { text: '--help', help: 'display help for command' }]);
   }
@@ -52,10 +58,15 @@ function wordsOf(rows: readonly (CommandRow | GroupRow)[]): Words {
 }
 
 function bashScript(words: Words): string {
-  const options = [...words.values()].flat().filter(({ takesValue }) => takesValue);
-  const values = new Map(options.map(({ text, choices = [] }) => [text, choices.join(' ')]));
+  // The commands and options by the values that they take: an option may have others in another command.
+  const values = new Map<string, string[]>();
+  for (const [path, all] of words)
+    for (const { text, takesValue, choices = [] } of all) {
+      const shared = choices.join(' ');
+      if (takesValue) values.set(shared, [...(values.get(shared) ?? []), `'${path} ${text}'`]);
+    }
   const cases = (all: Iterable<readonly [string, string]>) =>
-    Array.from(all, ([word, following]) => `    '${word}') words='${following}' ;;`).join('\n');
+    Array.from(all, ([word, following]) => `    ${word}) words='${following}' ;;`).join('\n');
   return `_nodelease() {
   local at next path= words=
   for ((at = 1; at < COMP_CWORD; at++)); do
@@ -66,10 +77,10 @@ function bashScript(words: Words): string {
     esac
   done
   case "$path" in
-${cases(Array.from(words, ([path, all]) => [path, all.map(({ text }) => text).join(' ')]))}
+${cases(Array.from(words, ([path, all]) => [`'${path}'`, all.map(({ text }) => text).join(' ')]))}
   esac
-  case "\${COMP_WORDS[COMP_CWORD - 1]}" in
-${cases(values)}
+  case "$path \${COMP_WORDS[COMP_CWORD - 1]}" in
+${cases(Array.from(values, ([shared, calls]) => [calls.join('|'), shared]))}
   esac
   COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }

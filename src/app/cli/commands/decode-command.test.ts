@@ -13,23 +13,23 @@ const ID = (1_795_219_197_534n << 16n) | (5n << 9n) | 0x143n;
 
 describe('decode', () => {
   it('shows time, node id, group, index and sequence', () => {
-    expect(output(String(ID), { width: '9' })).toBe(
+    expect(output(String(ID), { width: 9 })).toBe(
       'time      2026-11-20T23:59:57.534Z (1795219197534 ms)\nnode id   315\ngroup     01\nindex     43\nsequence  5\n',
     );
   });
 
   it('shows them as JSON, of an id in any format', () => {
     const hex = ID.toString(16).padStart(16, '0');
-    expect(JSON.parse(output(hex, { width: '9', json: true }))).toEqual({
+    expect(JSON.parse(output(hex, { width: 9, json: true }))).toEqual({
       ...{ id: String(ID), time: '2026-11-20T23:59:57.534Z', timeMs: 1_795_219_197_534 },
       ...{ node: 0x143, group: 1, index: 0x43, nodeId: 315, sequence: 5 },
     });
   });
 
   it('shows as JSON that a number which is not leased is no node id', () => {
-    const report = JSON.parse(output(String(((ID >> 9n) << 9n) | 5n), { width: '9', json: true }));
+    const report = JSON.parse(output(String(((ID >> 9n) << 9n) | 5n), { width: 9, json: true }));
     expect(report).toMatchObject({ node: 5, group: 0, index: 5, nodeId: null, sequence: 5 });
-    expect(JSON.parse(output(String(((ID >> 9n) << 9n) | 8n), { width: '9', json: true }))).toMatchObject({
+    expect(JSON.parse(output(String(((ID >> 9n) << 9n) | 8n), { width: 9, json: true }))).toMatchObject({
       node: 8,
       nodeId: 0,
     });
@@ -39,36 +39,28 @@ describe('decode', () => {
     expect(output('1541815603606036480', { layout: 'snowflake' })).toContain(
       'time      2022-06-28T16:07:40.105Z',
     );
-    expect(output('4194304', { layout: 'snowflake', epoch: '0' })).toContain(
+    expect(output('4194304', { layout: 'snowflake', epoch: 0 })).toContain(
       'time      1970-01-01T00:00:00.001Z (1 ms)\nnode id   none',
     );
   });
 
   it('knows the last time that there are ids for', () => {
-    expect(output('18446744073709551615', { width: '8' })).toContain(
+    expect(output('18446744073709551615', { width: 8 })).toContain(
       'time      +010889-08-02T05:31:50.655Z (281474976710655 ms)',
     );
   });
 
-  it.each([
+  it.each<[string, Parameters<typeof output>[1], string]>([
     [
       '1',
       {},
       '--width: expected the bits that a node id had when the id was made, 8 to 16: nodelease status shows them (8 where the cluster never had more than 248 node ids)',
     ],
-    ['1', { width: '7' }, '--width: expected a whole number from 8 to 16, got "7"'],
-    ['1', { width: 'x' }, '--width: expected a whole number from 8 to 16, got "x"'],
-    ['1', { layout: 'ulid' }, '--layout: expected cluster16 or snowflake, got "ulid"'],
-    ['1', { layout: 'snowflake', width: '8' }, '--width: expected no --layout snowflake with it'],
-    ['1', { width: '8', epoch: '5' }, '--epoch: expected --layout snowflake with it'],
-    [
-      '1',
-      { layout: 'snowflake', epoch: '-1' },
-      '--epoch: expected a whole number of milliseconds since 1970, got "-1"',
-    ],
+    ['1', { layout: 'snowflake', width: 8 }, '--width: expected no --layout snowflake with it'],
+    ['1', { width: 8, epoch: 5 }, '--epoch: expected --layout snowflake with it'],
     [
       '12x',
-      { width: '8' },
+      { width: 8 },
       'id: expected a 64-bit id: decimal, 13 base-32 digits, or 16 hex digits, got "12x"',
     ],
     ['18446744073709551615', { layout: 'snowflake' }, 'id: expected an id of at most 63 bits'],

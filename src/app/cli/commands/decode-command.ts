@@ -1,16 +1,17 @@
 import { ConfigError } from '../../../core/base/errors.js';
 import { formatId, parseId } from '../../../core/id/id-format.js';
 import { cluster16, decodeId, type IdLayout, snowflake } from '../../../core/id/id-layout.js';
-import { parseInteger } from '../../../core/settings/setting.js';
 import { hexPair } from '../../../zookeeper/discovery/layout.js';
 import { answer } from '../../kit/answer.js';
 import type { Call } from '../../kit/call.js';
 
+export type LayoutName = 'cluster16' | 'snowflake';
+
 /** The options of `decode`, as they are on the command line. */
 interface DecodeOptions {
-  readonly width?: string;
-  readonly layout?: string;
-  readonly epoch?: string;
+  readonly width?: number;
+  readonly layout?: LayoutName;
+  readonly epoch?: number;
 }
 
 /** `nodelease decode ID --width W`: takes a unique id apart. Needs no store. */
@@ -46,23 +47,17 @@ function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayo
       undefined,
       'the bits that a node id had when the id was made, 8 to 16: nodelease status shows them (8 where the cluster never had more than 248 node ids)',
     );
-  return cluster16(parseInteger(width, '--width', 8, 16));
+  return cluster16(width);
 }
 
 /**
  * The layout of that name; undefined for `cluster16`, which has one for each width.
  *
  * @param epoch what the time of `snowflake` counts from. @default that of its inventor
- * @throws {ConfigError} when the layout or the epoch is invalid
+ * @throws {ConfigError} when the layout has its own epoch
  */
-export function fixedLayout(layout: string, epoch: string | undefined): IdLayout | undefined {
-  if (layout === 'cluster16') {
-    if (epoch === undefined) return undefined;
-    throw new ConfigError('--epoch', epoch, '--layout snowflake with it (cluster16 counts from 1970)');
-  }
-  if (layout !== 'snowflake') throw new ConfigError('--layout', layout, 'cluster16 or snowflake');
-  if (epoch === undefined) return snowflake();
-  if (!/^\d{1,15}$/.test(epoch))
-    throw new ConfigError('--epoch', epoch, 'a whole number of milliseconds since 1970');
-  return snowflake(Number(epoch));
+export function fixedLayout(layout: LayoutName, epoch: number | undefined): IdLayout | undefined {
+  if (layout === 'snowflake') return snowflake(epoch);
+  if (epoch === undefined) return undefined;
+  throw new ConfigError('--epoch', String(epoch), '--layout snowflake with it (cluster16 counts from 1970)');
 }

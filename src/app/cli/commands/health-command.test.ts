@@ -158,7 +158,7 @@ describe('nodelease health', () => {
         if (when !== 'before the head') response.write('{');
         heard();
       });
-      const code = healthCommand({ options: { url, timeout: '300ms' }, io });
+      const code = healthCommand({ options: { url, timeout: 300 }, io });
       await asked;
       await io.clock.advance(300);
       expect(await code).toBe(1);

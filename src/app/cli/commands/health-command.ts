@@ -7,7 +7,6 @@ import {
   parseListenAddress,
   reachableUrl,
 } from '../../../core/settings/listen-address.js';
-import { duration } from '../../../core/settings/setting.js';
 import { answer } from '../../kit/answer.js';
 import type { Call } from '../../kit/call.js';
 import { ExitCode, type Io } from '../../kit/io.js';
@@ -17,10 +16,9 @@ import { callWithTimeout } from '../../kit/terminal/with-timeout.js';
 interface HealthOptions {
   readonly url?: string;
   readonly live?: boolean;
-  readonly timeout?: string;
+  readonly timeout?: number;
 }
 
-const TIMEOUT = duration({ min: 1, max: 60_000 });
 const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
 
 /**
@@ -30,10 +28,9 @@ const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
  */
 export async function healthCommand(call: Omit<Call<HealthOptions>, 'settings'>): Promise<number> {
   const { options, io } = call;
-  const { live = false, timeout = '2s' } = options;
-  const timeoutMs = TIMEOUT.parse(timeout, '--timeout');
+  const { live = false, timeout = 2_000 } = options;
   const url = `${urlOf(options.url, io.env)}/${live ? 'livez' : 'readyz'}`;
-  const { ok, text, facts } = await ask(url, timeoutMs, io.clock);
+  const { ok, text, facts } = await ask(url, timeout, io.clock);
   answer(call, { report: { ok, url, problem: ok ? null : text, ...facts }, lines: [text] });
   return ok ? ExitCode.ok : ExitCode.nothing;
 }

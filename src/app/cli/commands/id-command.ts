@@ -4,7 +4,6 @@ import { formatId, type IdFormat } from '../../../core/id/id-format.js';
 import { IdsExhaustedError } from '../../../core/id/id-time.js';
 import type { UniqueIdGenerator } from '../../../core/id/unique-id-generator.js';
 import type { Lease } from '../../../core/lease/model/lease.js';
-import { parseInteger } from '../../../core/settings/setting.js';
 import type { HeldNode } from '../../../node/runtime/hold-node.js';
 import { installedTracer } from '../../../node/runtime/open-telemetry-tracer.js';
 import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
@@ -14,18 +13,17 @@ import { leaseLog, logSource, taskIdOf, warnIfPrivate } from '../../kit/log/leas
 import { type Logger, loggerFor } from '../../kit/log/logger.js';
 import { formatSetting } from '../../kit/terminal/text.js';
 import { environmentName, type Settings } from '../../settings/settings.js';
-import { fixedLayout } from './decode-command.js';
+import { fixedLayout, type LayoutName } from './decode-command.js';
 
 /** The options of `id`, as they are on the command line. */
 interface IdOptions {
-  readonly count?: string;
-  readonly format?: string;
-  readonly layout?: string;
-  readonly epoch?: string;
+  readonly count?: number;
+  readonly format?: IdFormat;
+  readonly layout?: LayoutName;
+  readonly epoch?: number;
   readonly logLevel?: string;
 }
 
-const FORMATS: readonly string[] = ['decimal', 'base32', 'hex'] satisfies IdFormat[];
 /** How many ids are written at once: enough for speed, few enough for memory. */
 const CHUNK = 4_096;
 /**
@@ -63,9 +61,7 @@ export async function idCommand({ options, settings, io }: Call<IdOptions>): Pro
  * @throws {ConfigError} naming the option
  */
 export function readIdOptions(options: Call<IdOptions>['options'], env: Io['env']) {
-  const { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel, json } = options;
-  const ids = parseInteger(count, '-n', 1, 1_000_000_000);
-  if (!FORMATS.includes(format)) throw new ConfigError('--format', format, 'decimal, base32 or hex');
+  const { count = 1, format = 'decimal', layout = 'cluster16', epoch, logLevel, json } = options;
   const name = environmentName('node-id');
   // Two calls with the same fixed id would make the same ids, and so would the program that has it.
   if (env[name])
@@ -76,8 +72,8 @@ export function readIdOptions(options: Call<IdOptions>['options'], env: Io['env'
     );
   return {
     /** 1 … 10^9. */
-    count: ids,
-    format: format as IdFormat,
+    count,
+    format,
     /** Whether each line is a JSON object. */
     json: json === true,
     /** Undefined for `cluster16`, which has as many bits for a node id as the cluster says. */

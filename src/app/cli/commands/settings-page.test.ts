@@ -21,7 +21,7 @@ the library's \`acquire()\`, where a time is a number of milliseconds.
 $ NODELEASE_NODES=3 nodelease run --duration 30s -- sh -c 'echo I am node $NODE_ID'
 \`\`\`
 
-\`nodelease COMMAND --help\` shows the settings of one command. A wrong value ends the command with exit code 64 and a message that names the setting; an
+\`nodelease COMMAND --help all\` shows the settings of one command. A wrong value ends the command with exit code 64 and a message that names the setting; an
 empty variable is wrong, too. A time is a whole number with a unit: \`500ms\`, \`15s\`, \`2m\`, \`1h\`. Commas without blanks separate the items of a list. Except for
 JSON, a value has no control characters, and neither blanks nor quotes at its ends. Variables that Kubernetes sets for a Service named \`nodelease\` are ignored.
 
