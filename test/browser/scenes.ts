@@ -33,6 +33,11 @@ function three(): ScriptedFleet {
 }
 
 function hello(fleet: ScriptedFleet, own: number | undefined): Hello {
+  const nodes = fleet.nodes.filter(({ state }) => state === 'held');
+  fleet.discovery = {
+    ...{ state: 'ok', problem: null },
+    nodes: nodes.map(({ id, version }) => ({ id, version, state: 'ok' })),
+  };
   const snapshot = fleet.snapshot();
   const node = own === undefined ? undefined : fleet.nodes[own];
   const instance = node && {
@@ -60,7 +65,7 @@ function withLocks(): Hello {
     { ...held, name: 'report', state: 'expired', holder: 'b7d3e650-22aa-4c3e-9f60-5d2a0000000', token: 12 },
     { ...held, name: 'sweep', state: 'released', holder: null, token: 3, since: null, until: null },
   ] as const;
-  return { ...hello(fleet, undefined), tree: null, locks };
+  return { epoch: 'scene', instance: null, ...fleet.snapshot(), locks };
 }
 
 /** The store's answers of the last minute. */

@@ -1,7 +1,7 @@
 import { h } from 'preact';
 import type { LockReport } from '../../../node/wire/cluster-snapshot.js';
 import type { ClusterModel } from '../model/cluster-model.js';
-import { counted } from '../model/format.js';
+import { counted, shortName } from '../model/format.js';
 import { timeText } from '../model/timeline.js';
 import { bad, mark, memo, note, panel } from '../page/ui.js';
 
@@ -14,11 +14,11 @@ export function locksPanel({ hello }: ClusterModel) {
 }
 
 function lockItem({ name, state, holder, token, since, until, problem }: LockReport) {
-  const times = `since ${timeText(since ?? 0)}, until ${timeText(until ?? 0).slice(11)} unless renewed`;
+  const times = `since ${timeText(since ?? 0)}, until ${timeText(until ?? 0).slice(11)}`;
   const [kind, text] = problem
     ? ['damaged', bad(problem)]
     : holder
-      ? [state, `${state} by ${holder}, token ${token}, ${times}`]
+      ? [state, `${state} by ${shortName(holder)}, token ${token}, ${times}`]
       : ['free', `free, last token ${token}`];
-  return h('li', null, mark(kind), h('b', null, name), h('span', { class: 'entry-note' }, text));
+  return h('li', null, mark(kind), h('b', null, name), h('span', null, text));
 }
