@@ -28,19 +28,25 @@ export const PRODUCT_COMMANDS = [
 
 /** What the view of a cluster follows in addition to leases and the discovery tree. */
 export async function followedOf({ consoleLocks, consoleData, configRoot }: Settings) {
-  const [{ shardsReport }, { followedLocks }, { followedData }, { followedConfigurations }] =
-    await Promise.all([
-      import('../node/shards/read-shards.js'),
-      import('../zookeeper/recipes/standings.js'),
-      import('../zookeeper/shared-data/report.js'),
-      import('../zookeeper/configuration/fleet.js'),
-    ]);
+  const [
+    { shardsReport },
+    { locksReader: locksOf },
+    { followedLocks },
+    { followedData },
+    { followedConfigurations },
+  ] = await Promise.all([
+    import('../node/shards/read-shards.js'),
+    import('../node/locks/read-locks.js'),
+    import('../zookeeper/recipes/standings.js'),
+    import('../zookeeper/shared-data/report.js'),
+    import('../zookeeper/configuration/fleet.js'),
+  ]);
   const parts = {
     locks: consoleLocks && followedLocks(consoleLocks),
     data: consoleData && followedData(consoleData),
     configurations: followedConfigurations(configRoot),
   };
-  return { shards: shardsReport, parts };
+  return { shards: shardsReport, locksOf, parts };
 }
 
 interface ConsoleOptions extends Pick<Io, 'random'> {

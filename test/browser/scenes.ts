@@ -33,6 +33,11 @@ function three(): ScriptedFleet {
 }
 
 function hello(fleet: ScriptedFleet, own: number | undefined): Hello {
+  const nodes = fleet.nodes.filter(({ state }) => state === 'held');
+  fleet.discovery = {
+    ...{ state: 'ok', problem: null },
+    nodes: nodes.map(({ id, version }) => ({ id, version, state: 'ok' })),
+  };
   const snapshot = fleet.snapshot();
   const node = own === undefined ? undefined : fleet.nodes[own];
   const instance = node && {
@@ -48,6 +53,19 @@ function hello(fleet: ScriptedFleet, own: number | undefined): Hello {
     discovery: { state: 'ok', problem: null, ready: true },
   };
   return { epoch: 'scene', instance: instance ?? null, ...snapshot, tree: scriptedTree(fleet.nodes) };
+}
+
+/** A single node id and three locks, without ZooKeeper. */
+function withLocks(): Hello {
+  const fleet = new ScriptedFleet({ size: 1, durationMs: 15_000, graceMs: 3_000 });
+  const since = Date.now() - 7_500_000;
+  const held = { state: 'held', problem: null, since, until: Date.now() + 11_000 } as const;
+  const locks = [
+    { ...held, name: 'nightly', holder: '4f0c2a91', token: 7 },
+    { ...held, name: 'report', state: 'expired', holder: 'b7d3e650-22aa-4c3e-9f60-5d2a0000000', token: 12 },
+    { ...held, name: 'sweep', state: 'released', holder: null, token: 3, since: null, until: null },
+  ] as const;
+  return { epoch: 'scene', instance: null, ...fleet.snapshot(), locks };
 }
 
 /** The store's answers of the last minute. */
@@ -215,6 +233,19 @@ export const DRAFTS: readonly Scene[] = [
     theme: 'dark',
     viewport: { width: 1280, height: 800 },
     hello: () => hello(new ScriptedFleet({ size: 120, durationMs: 15_000, graceMs: 3_000 }), undefined),
+  },
+  {
+    name: 'locks-phone',
+    theme: 'light',
+    viewport: { width: 375, height: 1_800 },
+    hello: () => withLocks(),
+  },
+  {
+    name: 'locks-dark',
+    theme: 'dark',
+    viewport: { width: 1280, height: 1_000 },
+    hello: () => withLocks(),
+    play: (page) => page.locator('[data-id="0"]').click(),
   },
   {
     name: 'help',

@@ -1,5 +1,5 @@
 import type { ClusterEvent, ClusterSnapshot } from '../../src/node/wire/cluster-snapshot.js';
-import type { NodeReport } from '../../src/node/wire/status-report.js';
+import type { DiscoveryStatusReport, NodeReport } from '../../src/node/wire/status-report.js';
 
 /** The settings of a scripted cluster. */
 export interface FleetOptions {
@@ -17,6 +17,7 @@ export interface FleetOptions {
 export class ScriptedFleet {
   nodes: NodeReport[];
   events: ClusterEvent[] = [];
+  discovery: DiscoveryStatusReport | null = null;
   #at = Date.now();
 
   constructor(readonly options: FleetOptions) {
@@ -104,7 +105,7 @@ export class ScriptedFleet {
         store: 's3://orders-prod/leases',
         cluster: { size, durationMs, graceMs, idWidth, bootstrapped: true },
         nodes: this.nodes,
-        discovery: null,
+        discovery: this.discovery,
         allocation: null,
         draining: [],
         totals: null,

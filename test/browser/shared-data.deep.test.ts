@@ -54,7 +54,7 @@ it('the console shows a thousand entries of shared data, by name, type and owner
   const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
   const { page, faults } = await openPage(browser, url);
   const region = page.getByRole('region', { name: 'Shared data' });
-  await region.getByText('4 data with 1004 entries').waitFor();
+  await region.getByText('4 data with 1,004 entries').waitFor();
   const summaries = await region.locator('summary').allInnerTexts();
   expect(summaries.map((text) => text.replace(/\s+/g, ' ').trim())).toEqual([
     'ids persistent set 3',
@@ -80,7 +80,7 @@ it('the console shows a thousand entries of shared data, by name, type and owner
   expect(await region.locator('tr[data-new]').allInnerTexts()).toEqual(['customer-777\t42\tInteger']);
   expect(await datum('limits').getAttribute('open')).toBe('');
   await limits.remove('customer-0');
-  await region.getByText('4 data with 1003 entries').waitFor();
+  await region.getByText('4 data with 1,003 entries').waitFor();
 
   await page.getByLabel('Entries that contain').fill('customer-99');
   expect(await region.locator('tbody tr:visible').count()).toBe(11);
@@ -91,7 +91,7 @@ it('the console shows a thousand entries of shared data, by name, type and owner
   expect([unnamed, await overflow(page), await pale(page)]).toEqual([[], 0, []]);
 
   await client.close();
-  await region.getByText('4 data with 1002 entries').waitFor();
+  await region.getByText('4 data with 1,002 entries').waitFor();
   await shared.close();
   expect(faults).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { StoreSession } from '../../core/lease/session/store-session.js';
+import { locksUrl } from '../../core/store/lock-url.js';
 import type { ClusterView } from '../../node/monitor/cluster-follower.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../node/runtime/opened-store.js';
 import { connectTo } from '../kit/call.js';
@@ -27,13 +28,17 @@ export function ownClusterView(
   let isClosed = false;
   const open = async () => {
     const { ClusterFollower } = await import('../../node/monitor/cluster-follower.js');
-    const followed = await followedOf(settings);
+    const { locksOf, ...followed } = await followedOf(settings);
     if (isClosed) throw new Error('this command is ending');
     const zookeeper = toZooKeeper && (await connectTo(toZooKeeper, io));
     if (zookeeper) opened.push(() => zookeeper.close());
-    const store = provider === 'zookeeper' ? undefined : await openedStore(settings, io);
-    if (store) opened.push(() => store.close());
-    const session = store && new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
+    const sessionAt = async (url: string) => {
+      const store = await openedStore({ ...settings, store: url }, io);
+      opened.push(() => store.close());
+      return new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
+    };
+    const session = provider === 'zookeeper' ? undefined : await sessionAt(settings.store);
+    const locks = session && locksOf(await sessionAt(locksUrl(settings.store)));
     const connect = toZooKeeper?.connect.text;
     const follower = new ClusterFollower({
       clock,
@@ -41,6 +46,7 @@ export function ownClusterView(
       session,
       zookeeper,
       connect,
+      locks,
       ...followed,
     });
     opened.push(() => follower.close());

@@ -6,6 +6,7 @@ export type {
   ListedObject,
   Listing,
   ListingPage,
+  ListOptions,
   ObjectChange,
   ObjectMetadata,
   StoreCallOptions,

@@ -86,6 +86,15 @@ export interface StoreCallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** How a listing is made. */
+export interface ListOptions extends StoreCallOptions {
+  /**
+   * Also the objects in folders, with keys such as `folder/7.json`, which may be read: the locks of a store. A
+   * store without folders ignores it. @default false
+   */
+  readonly folders?: boolean | undefined;
+}
+
 /** What a write may be given. */
 export interface WriteOptions extends StoreCallOptions {
   /**
@@ -137,17 +146,13 @@ export interface LeaseStore {
   read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined>;
 
   /** Every object below the prefix, in as few requests as possible. */
-  list(options?: StoreCallOptions): Promise<Listing>;
+  list(options?: ListOptions): Promise<Listing>;
 
   /**
    * The objects whose keys are greater than `after`, in the order of the keys, as many as one request shows;
-   * without `after`, from the first. Offered where a listing of everything may take several requests. With
-   * `folders` S3 shows what lies in them, too; no lease does.
+   * without `after`, from the first. Offered where a listing of everything may take several requests.
    */
-  listPage?(
-    after: string | undefined,
-    options?: StoreCallOptions & { readonly folders?: boolean | undefined },
-  ): Promise<ListingPage>;
+  listPage?(after: string | undefined, options?: ListOptions): Promise<ListingPage>;
 
   /** Writes the object only if there is no object of that key. */
   create(key: string, body: string, metadata: ObjectMetadata, options?: WriteOptions): Promise<WriteResult>;

@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js';
-import { storeKindOf } from './stores.js';
+import { parseStoreUrl, storeKindOf } from './stores.js';
 
 /** Each lock has its own folder here, next to the record of the probe for all of them. */
 export const LOCKS = 'locks';
@@ -9,6 +9,13 @@ export const LOCKS = 'locks';
  * those of leases end in .json.
  */
 export const LOCK_NAME = /^(?!.*\.json$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
+
+/** The URL of the locks below a store, or of one of them. @throws {ConfigError} when there is no such store */
+export function locksUrl(store: string, name?: string): string {
+  const { url } = parseStoreUrl(store);
+  const path = name === undefined ? LOCKS : `${LOCKS}/${name}`;
+  return storeKindOf(url)?.sharedBy === 'process' ? url : `${url.replace(/\/$/, '')}/${path}`;
+}
 
 /** The name of the lock that has this URL of a store as its place; undefined for every other URL. */
 export function lockNameOf(url: string): string | undefined {

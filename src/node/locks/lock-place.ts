@@ -7,8 +7,7 @@ import { readCluster } from '../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { type LeaseStore, StoreError } from '../../core/store/lease-store.js';
-import { LOCK_NAME, LOCKS } from '../../core/store/lock-url.js';
-import { parseStoreUrl, storeKindOf } from '../../core/store/stores.js';
+import { LOCK_NAME, LOCKS, locksUrl } from '../../core/store/lock-url.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/opened-store.js';
 
 /** @throws {ConfigError} when `name` is not allowed for a lock */
@@ -26,11 +25,9 @@ export type LockStore = string | ((path: string) => LeaseStore | Promise<LeaseSt
  * close.
  * @throws {ConfigError}
  */
-export async function lockPlace(store: LockStore, name = ''): Promise<string | LeaseStore> {
-  const path = name === '' ? LOCKS : `${LOCKS}/${name}`;
-  if (typeof store === 'function') return store(path);
-  const { url } = parseStoreUrl(store);
-  return storeKindOf(url)?.sharedBy === 'process' ? url : `${url.replace(/\/$/, '')}/${path}`;
+export async function lockPlace(store: LockStore, name?: string): Promise<string | LeaseStore> {
+  if (typeof store !== 'function') return locksUrl(store, name);
+  return store(name === undefined ? LOCKS : `${LOCKS}/${name}`);
 }
 
 interface ProbedStoreOptions extends Omit<StoreOptions, 'store'> {

@@ -10,6 +10,7 @@ import { StoreSession } from '../../core/lease/session/store-session.js';
 import { StoreError } from '../../core/store/lease-store.js';
 import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../../core/store/memory/memory-lease-store.js';
+import type { LockReport } from '../wire/cluster-snapshot.js';
 import { ClusterFollower } from './cluster-follower.js';
 import { wholeCluster } from './listed-cluster.js';
 import { statusReport } from './status-report.js';
@@ -287,6 +288,47 @@ describe('a cluster that is followed', () => {
     hold(7, 'a', 1);
     await clock.advance(11_500);
     expect(events()).toEqual([['acquired', 7, 1]]);
+  });
+
+  it('reads the locks every ten seconds while it is followed, and keeps the last ones while they cannot be read', async () => {
+    const { clock, admin } = await scene();
+    const times: number[] = [];
+    let locks: LockReport[] | undefined = [];
+    const follower = new ClusterFollower({
+      ...{ clock, random: seededRandom(2), session: admin },
+      locks: async () => {
+        times.push(clock.monotonic());
+        return locks ?? away();
+      },
+    });
+    await clock.advance(30_000);
+    expect([times, follower.current().locks]).toEqual([[], undefined]);
+    const begun = clock.monotonic();
+    const unfollow = follower.follow(() => undefined);
+    await clock.advance(5_000);
+    const first = follower.current().locks;
+    locks = undefined;
+    await clock.advance(20_000);
+    expect(times).toEqual([begun, begun + 10_000, begun + 20_000]);
+    expect(follower.current().locks).toBe(first);
+    unfollow();
+    await clock.advance(60_000);
+    expect(times).toHaveLength(3);
+    // Hundreds of them are read more rarely: a read of each would be ten in a second.
+    const lock = {
+      name: 'a',
+      state: 'held',
+      holder: 'b',
+      token: 1,
+      since: 0,
+      until: 0,
+      problem: null,
+    } as const;
+    locks = new Array<LockReport>(300).fill(lock);
+    follower.follow(() => undefined);
+    await clock.advance(29_000);
+    expect(times).toHaveLength(4);
+    await follower.close();
   });
 
   it('reports evictions, damage, repair and growth', async () => {

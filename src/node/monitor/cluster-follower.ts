@@ -7,6 +7,7 @@ import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import {
   type ClusterSnapshot,
+  type LockReport,
   type NodeTenures,
   type ShardsReport,
   type TreeReport,
@@ -76,6 +77,9 @@ export interface ClusterFollowerOptions {
     cluster: ClusterConfig,
     signal: AbortSignal,
   ) => Promise<ShardsReport | undefined>;
+  /** Reads the locks of the store, every ten seconds while there are listeners, hundreds of them more
+   * rarely. @default they are not followed */
+  readonly locks?: ((signal: AbortSignal) => Promise<readonly LockReport[]>) | undefined;
 }
 
 /** For how long a snapshot waits for the discovery tree, in milliseconds. */
@@ -86,7 +90,8 @@ const SAME_MS = 250;
 /**
  * Follows a cluster in a store, or, without one, in ZooKeeper alone. It scans about once a second as long as
  * it has listeners, and once for a snapshot if the last scan is not fresh. A scan costs the store a LIST,
- * a GET for each lease that was written, a hundred at most, and in a cluster with shards a GET of their map.
+ * a GET for each lease that was written, a hundred at most, and in a cluster with shards a GET of their map. Locks
+ * cost a LIST every ten seconds, and a GET for each that was written: ten in a second at most.
  *
  * Changes between two scans are reported as far as the scans show them: a holder of less than a second may
  * not be seen.
@@ -97,6 +102,8 @@ export class ClusterFollower implements ClusterView {
   readonly #leases: LeaseScans;
   readonly #leaseLoop: ScanLoop;
   readonly #treeLoop: ScanLoop | undefined;
+  readonly #locksLoop: ScanLoop | undefined;
+  #locks: readonly LockReport[] | undefined;
   readonly #listeners = new Listeners<void>();
   readonly #closed = new AbortController();
   #tree: TreeReport | null = null;
@@ -119,7 +126,8 @@ export class ClusterFollower implements ClusterView {
       connect = zookeeper?.description ?? '',
       parts = {},
       shards,
-    } = checked(options, { shards: maybe(FUNCTION) });
+      locks,
+    } = checked(options, { shards: maybe(FUNCTION), locks: maybe(FUNCTION) });
     checkArguments({ clock, random, parts });
     for (const [name, part] of Object.entries(parts))
       checkArguments({ [name]: part }, { [name]: maybe(FUNCTION) });
@@ -137,6 +145,17 @@ export class ClusterFollower implements ClusterView {
       (tookMs) => this.#leases.pauseMs(tookMs),
       clock,
     );
+    this.#locksLoop =
+      locks &&
+      new ScanLoop(
+        async (signal) => {
+          // What cannot be read stays as it was: the leases show that the store is failing.
+          this.#locks = await locks(signal).catch(() => this.#locks);
+          this.#listeners.notify();
+        },
+        () => Math.max(10_000, 100 * (this.#locks?.length ?? 0)),
+        clock,
+      );
     if (!zookeeper) return;
     this.#treeLoop = new ScanLoop(
       async (signal) => {
@@ -169,7 +188,8 @@ export class ClusterFollower implements ClusterView {
     const { store, shards, events } = this.#leases;
     const revision = this.#revision;
     if (this.#isOutdated) return { store: UNKNOWN_STORE, tree: null, events, revision, report: null };
-    return { store, tree: this.#tree, events, revision, shards, report: this.#currentReport() };
+    const report = this.#currentReport();
+    return { store, tree: this.#tree, events, revision, shards, locks: this.#locks, report };
   }
 
   tenures(ids: ReadonlySet<number>): readonly NodeTenures[] {
@@ -180,7 +200,8 @@ export class ClusterFollower implements ClusterView {
   follow(listener: () => void): () => void {
     if (this.#closed.signal.aborted) return () => undefined;
     if (this.#listeners.size === 0 && !this.#leaseLoop.isFresh) this.#isOutdated = true;
-    const ends = [this.#listeners.add(listener), this.#leaseLoop.use(), this.#treeLoop?.use()];
+    const loops = [this.#leaseLoop, this.#treeLoop, this.#locksLoop];
+    const ends = [this.#listeners.add(listener), ...loops.map((loop) => loop?.use())];
     return () => {
       for (const end of ends) end?.();
     };
@@ -189,7 +210,7 @@ export class ClusterFollower implements ClusterView {
   async close(): Promise<void> {
     this.#closed.abort();
     this.#listeners.clear();
-    await Promise.all([this.#leaseLoop.close(), this.#treeLoop?.close()]);
+    await Promise.all([this.#leaseLoop.close(), this.#treeLoop?.close(), this.#locksLoop?.close()]);
   }
 
   async #scanLeases(signal: AbortSignal) {

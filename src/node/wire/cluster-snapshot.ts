@@ -3,7 +3,7 @@ import type { FleetReport } from '../../zookeeper/configuration/fleet-report.js'
 import type { Standing } from '../../zookeeper/recipes/standing.js';
 import type { DataReport } from '../../zookeeper/shared-data/data-report.js';
 import type { NodeHealthJson } from './node-health.js';
-import type { StatusReport } from './status-report.js';
+import type { NodeReport, StatusReport } from './status-report.js';
 
 // For the page, which may import no other room.
 export type { Contender, Standing } from '../../zookeeper/recipes/standing.js';
@@ -22,6 +22,8 @@ export interface ClusterSnapshot {
   readonly tree: TreeReport | null;
   /** Undefined for a cluster without shards, and where they are not followed. */
   readonly shards?: ShardsReport | undefined;
+  /** The locks of the store; undefined while they have not been read, and where they are not followed. */
+  readonly locks?: readonly LockReport[] | undefined;
   /** The last 200 events, oldest first. */
   readonly events: readonly ClusterEvent[];
 }
@@ -112,6 +114,18 @@ export interface ShardsReport {
 export interface ShardsMember {
   readonly id: number;
   readonly version: number;
+}
+
+/** A lock of a store, as `status --locks --json` prints it. */
+export interface LockReport extends Pick<NodeReport, 'state' | 'problem'> {
+  readonly name: string;
+  /** The task that holds it, or held it when it `expired`; null for a free one. */
+  readonly holder: string | null;
+  /** The version: that of the next holder is greater. */
+  readonly token: number;
+  /** When the holder acquired it, and until when it is held unless renewed: store time, in milliseconds since the Unix epoch. */
+  readonly since: number | null;
+  readonly until: number | null;
 }
 
 /** What comes first on every connection of `/api/events`. */

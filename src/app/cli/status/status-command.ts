@@ -22,12 +22,14 @@ import { type Reader, type ShowOptions, show } from '../../kit/show.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
 import { printable } from '../../kit/terminal/text.js';
 import { clusterPart } from '../../products.js';
+import { locksStatus } from './locks-status.js';
 import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
 /** The options of `status`, as they are on the command line. */
 interface StatusOptions extends Pick<StatusRequest, 'watch' | 'all' | 'from' | 'limit'> {
   readonly held?: boolean;
   readonly free?: boolean;
+  readonly locks?: boolean;
 }
 
 /** What is shown, and how. */
@@ -42,6 +44,7 @@ const OTHER_LINES = 8;
 export function statusCommand(call: Call<StatusOptions>): Promise<number> {
   const { settings, io } = call;
   const request = statusRequest(call.options);
+  if (call.options.locks) return locksStatus(call);
   const allocated = onAllocated(call);
   if (allocated)
     return onConnecting(allocated, (zookeeper, signal) =>
@@ -58,8 +61,10 @@ export function statusCommand(call: Call<StatusOptions>): Promise<number> {
 }
 
 /** @throws {UsageError} for options that exclude each other */
-function statusRequest({ held, free, ...shown }: StatusOptions): StatusRequest {
+function statusRequest({ held, free, locks, ...shown }: StatusOptions): StatusRequest {
   if (held && free) throw new UsageError('--held and --free cannot be combined');
+  if (locks && (held || free || shown.from || shown.limit))
+    throw new UsageError('--locks shows all locks, and none of the node ids');
   if (shown.all && (shown.from !== undefined || shown.limit !== undefined))
     throw new UsageError('--all shows everything: --from and --limit cannot be combined with it');
   return { ...shown, only: held ? 'held' : free ? 'free' : undefined };

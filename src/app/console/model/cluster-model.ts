@@ -82,6 +82,11 @@ export class ClusterModel {
     return this.cluster?.cluster?.graceMs ?? 0;
   }
 
+  /** Whether holders learn of each other's versions: in ZooKeeper, or as Camunda does. */
+  get knowsVersions(): boolean {
+    return this.cluster?.discovery != null || this.cluster?.format !== undefined;
+  }
+
   node(id: number): SeenNode | undefined {
     return this.#byId.get(id);
   }

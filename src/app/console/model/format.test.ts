@@ -3,6 +3,7 @@ import type { TreeReport } from '../../../node/wire/cluster-snapshot.js';
 import {
   agreementText,
   clockTime,
+  counted,
   drainingText,
   eventAgo,
   eventText,
@@ -19,12 +20,27 @@ it.each([
   [48_900, '48 s'],
   [60_000, '1 min'],
   [245_000, '4 min 5 s'],
+  [3_600_000, '1 h'],
   [7_800_000, '2 h 10 min'],
+  [86_400_000, '1 d'],
   [273_600_000, '3 d 4 h'],
 ])('a span of %d ms is %s', (ms, text) => expect(formatDuration(ms)).toBe(text));
 
 it('a setting is shown exactly', () =>
-  expect([500, 1_500, 15_000].map(formatSetting)).toEqual(['500 ms', '1.5 s', '15 s']));
+  expect([500, 1_500, 15_000, 90_000, 3_600_000].map(formatSetting)).toEqual([
+    '500 ms',
+    '1.5 s',
+    '15 s',
+    '90 s',
+    '1 h',
+  ]));
+
+it('a count of one is in the singular', () =>
+  expect([0, 1, 2_000].map((count) => counted(count, 'service'))).toEqual([
+    '0 services',
+    '1 service',
+    '2,000 services',
+  ]));
 
 it('a short span has three digits at most', () =>
   expect([0.42, 18.4, 999, 1_250].map(formatShort)).toEqual(['0.4 ms', '18 ms', '999 ms', '1.3 s']));

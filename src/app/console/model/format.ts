@@ -13,12 +13,20 @@ export function formatDuration(ms: number): string {
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`;
   const hours = Math.floor(minutes / 60);
-  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  const [text, rest] =
+    hours < 24 ? [`${hours} h`, `${minutes % 60} min`] : [`${Math.floor(hours / 24)} d`, `${hours % 24} h`];
+  return rest.startsWith('0') ? text : `${text} ${rest}`;
 }
 
-/** A setting in milliseconds, exactly: `15 s`, `1.5 s`, `500 ms`. */
+/** A setting in milliseconds, exactly: `1 h`, `15 s`, `1.5 s`, `500 ms`. */
 export function formatSetting(ms: number): string {
+  if (ms >= 60_000 && ms % 60_000 === 0) return formatDuration(ms);
   return ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`;
+}
+
+/** `1 node`, `2,000 nodes`. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? noun : plural}`;
 }
 
 /**
@@ -98,7 +106,6 @@ export function agreementText(
   const shown = tree?.nodes ?? [];
   const others = shown.filter(({ nodeId }) => !ids.has(nodeId)).length;
   // Nodes with a fixed id have no lease, and those of dead tasks stay as long as their sessions.
-  if (others > 0)
-    return `${others} of ${shown.length} ${shown.length === 1 ? 'node' : 'nodes'} in the tree without a lease`;
+  if (others > 0) return `${others} of ${counted(shown.length, 'node')} in the tree without a lease`;
   return ids.size > 0 ? 'agrees with the leases' : 'no lease to compare it with';
 }

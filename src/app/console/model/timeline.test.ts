@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ClusterHistory, Tenure } from '../../../node/wire/cluster-snapshot.js';
 import type { NodeReport } from '../../../node/wire/status-report.js';
 import type { SeenNode } from './cluster-model.js';
-import { laneParts, sumParts, TenureLog } from './timeline.js';
+import { axisText, laneParts, spanSince, sumParts, TenureLog } from './timeline.js';
 
 const node = (id: number, version: number): SeenNode => {
   const nothing = { ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: null };
@@ -177,6 +177,29 @@ describe('sixty parts of a window', () => {
     expect(shown).toEqual([
       [1, 1, '2.0 a minute'],
       [31, 0.5, '1.0 a minute'],
+    ]);
+  });
+});
+
+describe('the range', () => {
+  it('has the first known tenure, grows with the time since then, and stays when tenures are forgotten', async () => {
+    const at = 1_000_000_000;
+    const { log, see } = scene(() => [tenure(1, at - 200_000, null)]);
+    const minutes = (now: number) => spanSince(log.first, now) / 60_000;
+    expect(minutes(at)).toBe(5);
+    await see([node(0, 1)], at);
+    expect([at, at + 100_000, at + 101_000, at + 3_000_000].map(minutes)).toEqual([5, 5, 15, 60]);
+    expect(minutes(at + 40 * 86_400_000)).toBe(7 * 24 * 60);
+    await see([], at + 60_000);
+    expect(minutes(at + 60_000)).toBe(5);
+  });
+
+  it('has a date at its first moment, and where the day changes', () => {
+    const moments = [-7, -1, 5].map((hours) => new Date(2026, 10, 29, hours).getTime());
+    expect(moments.map((at, index) => axisText(at, moments[index - 1]))).toEqual([
+      ['17:00:00', '2026-11-28'],
+      ['23:00:00', ''],
+      ['05:00:00', '2026-11-29'],
     ]);
   });
 });

@@ -20,6 +20,8 @@ export class TenureLog {
   lanes: ReadonlyMap<number, Lane> = new Map();
   /** From when on the tenures of an id are all known, in store time; null where nothing is known. */
   readonly knownSince = new Map<number, number | null>();
+  /** When the first known tenure began, in store time. */
+  first = Number.POSITIVE_INFINITY;
   #seenAt = 0;
   /** The ids as they were shown when their histories were read. */
   #read = new WeakSet<NodeReport>();
@@ -46,7 +48,9 @@ export class TenureLog {
     for (const { shown } of unread) this.#read.add(shown);
     const lanes = new Map(this.lanes);
     for (const { id, tenures, knownSince } of answer.nodes) {
-      lanes.set(id, merged(lanes.get(id), tenures, at));
+      const lane = merged(lanes.get(id), tenures, at);
+      lanes.set(id, lane);
+      this.first = Math.min(this.first, lane[0]?.acquiredAt ?? this.first);
       this.knownSince.set(id, knownSince);
     }
     this.lanes = lanes;
@@ -78,6 +82,21 @@ export interface Part {
   readonly tenure?: Tenure | undefined;
   /** Whether its task took the id from one that had not released it. */
   readonly isTakeOver?: boolean;
+}
+
+const HOUR_MS = 3_600_000;
+/** How much time the timeline may show, in milliseconds. */
+export const SPANS = [1 / 12, 1 / 4, 1, 6, 24, 168].map((hours) => hours * HOUR_MS);
+
+/** The shortest span that has the time since that moment. */
+export function spanSince(first: number, now: number): number {
+  return SPANS.find((span) => first >= now - span) ?? (SPANS.at(-1) as number);
+}
+
+/** A moment of an axis: its time, and its date where that is not the date of the moment before. */
+export function axisText(at: number, before = 0): readonly [time: string, date: string] {
+  const [date = '', time = ''] = timeText(at).split(' ');
+  return [time, timeText(before).startsWith(date) ? '' : date];
 }
 
 /** Parts of a window with one sum each: minutes of an hour. */

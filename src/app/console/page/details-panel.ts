@@ -8,8 +8,6 @@ import { bad, chip, fact, facts, mark, memo, note, panel, quiet } from './ui.js'
 
 /** More ids than this are counted, not listed. */
 const MAX_LISTED = 48;
-/** Added to a node id in the discovery tree. */
-const RESERVED = 8;
 
 /** Everything about the node id that is selected. */
 export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () => void) {
@@ -49,10 +47,10 @@ export function detailsPanel(model: ClusterModel, seen: SeenNode, onClose: () =>
       idWidth !== null && fact('Unique ids', `${idWidth} bits for the node id`),
       sticky !== undefined && fact('Sticky key', h('code', null, sticky.slice(0, 8)), '…, its hash'),
       view?.ofNode(seen.node),
-      !view && fact('In discovery', h('code', null, hexPath(id)), ` ${discoveryText(model, id)}`),
+      !view && discoveryFact(model, id),
       problem !== undefined && fact('Problem', bad(problem)),
     ),
-    memo(drawKnown, [seen, model.nodes]),
+    model.knowsVersions && memo(drawKnown, [seen, model.nodes]),
   );
 }
 
@@ -94,16 +92,10 @@ function ageText([min, max]: readonly [min: number, max: number | null], sinceMs
   return `${max === null ? 'at least ' : ''}${formatDuration(min + sinceMs)} ago`;
 }
 
-function discoveryText({ cluster }: ClusterModel, id: number) {
+function discoveryFact({ cluster }: ClusterModel, id: number) {
   const shown = cluster?.discovery?.nodes.find((node) => node.id === id);
-  if (shown === undefined) return '';
-  if (shown.state === 'ok') return `at version ${shown.version ?? '?'}`;
-  return shown.version === null ? shown.state : `at version ${shown.version}, which is not the lease’s`;
-}
-
-/** The path of a node id in the discovery tree (group and index in hex). */
-function hexPath(id: number) {
-  const clusterNodeId = id + RESERVED;
-  const hex = (byte: number) => byte.toString(16).padStart(2, '0');
-  return `nodes/${hex(clusterNodeId >> 8)}/${hex(clusterNodeId & 0xff)}`;
+  if (shown === undefined) return null;
+  const { state, version } = shown;
+  const other = state === 'ok' ? '' : ', which is not the lease’s';
+  return fact('In discovery', version === null ? state : `at version ${version}${other}`);
 }

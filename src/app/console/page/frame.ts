@@ -1,6 +1,6 @@
 import { h, render } from 'preact';
 import { authorization, Feed, type FeedState, refusalOf, type StreamEvent } from '../feed.js';
-import { formatDuration } from '../model/format.js';
+import { counted, formatDuration } from '../model/format.js';
 import { browserClock, browserRandom } from '../page-clock.js';
 import { askForToken } from './dialogs.js';
 import { find } from './ui.js';
@@ -260,7 +260,7 @@ class Announcer {
     while (this.#waiting.length > 0) {
       const texts = this.#waiting.splice(0);
       const count = texts.length - MAX_TEXTS;
-      const rest = count > 0 ? [`and ${count} more events`] : [];
+      const rest = count > 0 ? [`and ${counted(count, 'more event')}`] : [];
       this.#region.textContent = [...texts.slice(0, MAX_TEXTS), ...rest].join('. ');
       await browserClock.sleep(PAUSE_MS);
     }

@@ -36,7 +36,7 @@ export function IdGrid({ model, nodes, filter, seen, note, onSelect }: GridProps
   const selected = seen?.node.id;
   const durationMs = model.cluster?.cluster?.durationMs ?? 0;
   const { graceMs } = model;
-  const know = () => seen && knowledgeOf(seen.node, model.nodes).others;
+  const know = () => (seen && model.knowsVersions ? knowledgeOf(seen.node, model.nodes).others : undefined);
   const others = useMemo(know, [model.nodes, seen]);
   // When the cell with the focus has gone, another one gets it.
   const hadFocus = cellAt(document.activeElement) !== null;
@@ -56,7 +56,7 @@ export function IdGrid({ model, nodes, filter, seen, note, onSelect }: GridProps
     'aria-label': 'Node ids',
     'aria-orientation': 'horizontal',
     'data-density': density,
-    'data-knowing': flag(seen !== undefined),
+    'data-knowing': flag(others !== undefined),
     onClick: ({ target }: Event) => {
       const cell = cellAt(target);
       cell?.focus({ preventScroll: true });

@@ -1,8 +1,9 @@
 import { h, render } from 'preact';
 import type { ClusterEvent, ClusterHistory } from '../../../node/wire/cluster-snapshot.js';
 import { type NodeReport, warningOf } from '../../../node/wire/status-report.js';
+import { locksPanel } from '../locks/locks-panel.js';
 import { ClusterModel, type NodeNow, type SeenNode } from '../model/cluster-model.js';
-import { drainingText, eventAgo, formatSetting, shortName } from '../model/format.js';
+import { counted, drainingText, eventAgo, formatSetting, shortName } from '../model/format.js';
 import { NODE_STATES, type NodeState, STATE_MEANINGS } from '../model/node-state.js';
 import { TenureLog } from '../model/timeline.js';
 import { browserClock } from '../page-clock.js';
@@ -75,6 +76,7 @@ function draw() {
   const root = document.documentElement;
   root.dataset.layout = nodes.length === 0 ? 'none' : density;
   root.toggleAttribute('data-details', seen !== undefined);
+  root.toggleAttribute('data-versions', model.knowsVersions);
   document.title = `${nodes.length > 0 ? `${byState.get('held')?.length ?? 0}/${nodes.length} held · ` : ''}nodelease`;
   const { hasServices, hasConfigurations } = model.hello ?? {};
   const pages = [hasServices && 'Services', hasConfigurations && 'Configurations'];
@@ -102,6 +104,7 @@ function draw() {
   const time = {
     lanes: log.lanes,
     knownSince: log.knownSince,
+    first: log.first,
     nodes,
     filter: frame.filter,
     selected: seen?.node.id,
@@ -109,13 +112,14 @@ function draw() {
   };
   const timeline = nodes.length > 0 && memo(() => h(Timeline, time), Object.values(time));
   const shards = shardsPanel(model);
+  const locks = locksPanel(model);
   // The events are below the node ids while there are few of those, and next to them where there are many.
   const areFew = density === 'cards';
   const page = [
     h(
       'div',
       { class: 'left' },
-      areFew ? [ids, timeline, shards, events] : [timeline, shards, ids],
+      areFew ? [ids, timeline, shards, locks, events] : [timeline, shards, locks, ids],
       h(DataPanel, { tree: model.tree, frame, isWritable: model.hello?.writesData ?? false }),
     ),
     h(
@@ -176,13 +180,11 @@ function settingsText({ cluster, nodes }: ClusterModel) {
       `${idWidth} bits of a unique id`,
     ];
     const pending = bootstrapped ? [] : ['being bootstrapped'];
-    return [`${size.toLocaleString('en')} node ids`, ...parts, ...pending, ...drainingText(cluster)].join(
-      ' · ',
-    );
+    return [counted(size, 'node id'), ...parts, ...pending, ...drainingText(cluster)].join(' · ');
   }
   if (!cluster?.allocation) return '';
   const { groups, idWidth } = cluster.allocation;
-  return `${nodes.length.toLocaleString('en')} node ids from ZooKeeper · ${groups.length} ${groups.length === 1 ? 'group' : 'groups'} of 256 · ${idWidth} bits of a unique id`;
+  return `${counted(nodes.length, 'node id')} from ZooKeeper · ${counted(groups.length, 'group')} of 256 · ${idWidth} bits of a unique id`;
 }
 
 /** How a node id came to its holder, and how long ago. */

@@ -12,9 +12,15 @@ const ROOM = 60;
 const STORE_STATES = { ok: 'answers', failing: 'failing', unknown: 'not read yet' };
 
 /** The state of the store that the leases come from. */
-export function storePanel({ store, cluster, tree, latencies }: ClusterModel) {
+export function storePanel(model: ClusterModel) {
+  const { store, cluster, tree, latencies } = model;
   const { state, problem, latencyMs, clockOffsetMs, lookedAt } = store;
   const { allocation, discovery } = cluster ?? {};
+  // A task that is missing there, and has learnt nothing there, runs without ZooKeeper.
+  const learnt = (id: number) => Object.keys(model.node(id)?.node.knownNodes ?? {}).length > 0;
+  const isFault = discovery?.nodes.some(
+    ({ id, state }) => state !== 'ok' && (state !== 'missing' || learnt(id)),
+  );
   const url = allocation?.zookeeper ?? cluster?.store;
   const latency = latencyMs !== null && h('span', { class: 'number' }, formatShort(latencyMs));
   return panel(
@@ -37,7 +43,11 @@ export function storePanel({ store, cluster, tree, latencies }: ClusterModel) {
       discovery &&
         fact(
           'Discovery',
-          discovery.state === 'ok' ? agreementText(discovery, tree) : bad(discovery.problem ?? 'degraded'),
+          discovery.state === 'ok'
+            ? agreementText(discovery, tree)
+            : isFault
+              ? bad(discovery.problem ?? 'degraded')
+              : discovery.problem,
         ),
     ),
   );

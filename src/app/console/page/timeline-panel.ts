@@ -3,18 +3,25 @@ import { useState } from 'preact/hooks';
 import type { NodeNow } from '../model/cluster-model.js';
 import { formatDuration } from '../model/format.js';
 import { parseFilter } from '../model/node-state.js';
-import { type Lane, laneParts, type Part, sumParts, timeText } from '../model/timeline.js';
+import {
+  axisText,
+  type Lane,
+  laneParts,
+  type Part,
+  SPANS,
+  spanSince,
+  sumParts,
+  timeText,
+} from '../model/timeline.js';
 import { flag, memo, panel } from './ui.js';
 
 /** Maximum number of ids with a lane each; more of them share lanes. */
 const MAX_LANES = 200;
-const HOUR_MS = 3_600_000;
-/** How much time the width may show. */
-const SPANS = [1 / 12, 1 / 4, 1, 6, 24, 168].map((hours) => hours * HOUR_MS);
 
 interface TimelineProps {
   readonly lanes: ReadonlyMap<number, Lane>;
   readonly knownSince: ReadonlyMap<number, number | null>;
+  readonly first: number;
   readonly nodes: readonly NodeNow[];
   readonly filter: string;
   readonly selected: number | undefined;
@@ -32,8 +39,10 @@ interface Row {
 }
 
 /** Who held which id when: a lane for each id, or for hundreds of them. */
-export function Timeline({ lanes, knownSince, nodes, filter, selected, now }: TimelineProps) {
-  const [spanMs, setSpan] = useState(HOUR_MS);
+export function Timeline({ lanes, knownSince, first, nodes, filter, selected, now }: TimelineProps) {
+  /** The reader's choice. */
+  const [span, setSpan] = useState<number>();
+  const spanMs = span ?? spanSince(first, now);
   /** The end of the shown time, which moves with the time until then. */
   const [end, setEnd] = useState(Number.POSITIVE_INFINITY);
   const [cursor, setCursor] = useState({ name: '', at: now });
@@ -106,7 +115,11 @@ export function Timeline({ lanes, knownSince, nodes, filter, selected, now }: Ti
   const options = SPANS.map((value) => h('option', { value }, formatDuration(value)));
   const label = 'Timeline. Arrow keys lead from tenure to tenure, and from lane to lane.';
   const line = h('i', { class: 'cursor', hidden: current < 0, style: { left: `${place(at)}%` } });
-  const labels = [0, 0.25, 0.5, 0.75, 1].map((share) => h('span', null, timeText(from + share * spanMs)));
+  const moments = [0, 0.25, 0.5, 0.75, 1].map((share) => from + share * spanMs);
+  const labels = moments.map((moment, index) => {
+    const [time, date] = axisText(moment, moments[index - 1]);
+    return h('span', null, time, h('small', null, date));
+  });
   const text = `${name} at ${timeText(at)}: ${parts[part]?.text()}`;
   return panel(
     'timeline',

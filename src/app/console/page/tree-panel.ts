@@ -8,7 +8,7 @@ import type {
   TreeReport,
 } from '../../../node/wire/cluster-snapshot.js';
 import type { ClusterModel } from '../model/cluster-model.js';
-import { formatDuration } from '../model/format.js';
+import { counted, formatDuration } from '../model/format.js';
 import { bad, mark, memo, nodeButton, note, panel, quiet } from './ui.js';
 
 /** Announcements of one folder that are listed. */
@@ -23,18 +23,16 @@ export const Now = createContext(0);
 
 /**
  * The discovery tree: nodes, services and endpoints as ZooKeeper has them, the locks that are followed, and
- * which node runs which configuration.
+ * which node runs which configuration. None without ZooKeeper.
  */
 export function treePanel({ tree, cluster }: ClusterModel) {
-  const isExpected = cluster?.discovery != null;
+  if (!tree && !cluster?.discovery && !cluster?.allocation) return null;
   const draw = () => {
-    const none = isExpected
-      ? 'It cannot be read: ZooKeeper does not answer.'
-      : 'No ZooKeeper: this console was started without one.';
+    const none = 'It cannot be read: ZooKeeper does not answer.';
     const content = tree === null ? quiet(none) : [quiet(h('code', null, tree.zookeeper)), drawTree(tree)];
     return panel('tree', 'Discovery tree', null, content);
   };
-  return memo(draw, [tree, isExpected]);
+  return memo(draw, [tree]);
 }
 
 function drawTree({ exists, nodes, services, endpoints, foreign, locks, configurations }: TreeReport) {
@@ -44,7 +42,7 @@ function drawTree({ exists, nodes, services, endpoints, foreign, locks, configur
     entries(service, nodes, nodes.length <= MAX_OPEN && services.length === 1);
   const endpoint = ({ endpoint, keys }: TreeReport['endpoints'][number]) =>
     folder(endpoint, keys, ({ key, refs }) => entries(key === '_' ? 'no key' : key, refs, false), false);
-  const others = `${foreign.length} znodes that do not belong here: ${foreign.slice(0, 5).join(', ')}`;
+  const others = `${counted(foreign.length, 'znode')} not of this tree: ${foreign.slice(0, 5).join(', ')}`;
   return [
     !exists && quiet('There is nothing in it yet.'),
     exists && entries('nodes', nodes, nodes.length <= MAX_OPEN),
@@ -53,7 +51,7 @@ function drawTree({ exists, nodes, services, endpoints, foreign, locks, configur
     exists && foreign.length > 0 && quiet(others),
     locks !== undefined && folder('locks', locks ?? [], lockFolder, true),
     locks === null && quiet('They cannot be read.'),
-    configurations?.length && folder('configuration', configurations, configurationFolder, true),
+    configurations?.length ? folder('configuration', configurations, configurationFolder, true) : null,
     configurations === null && quiet('The configurations cannot be read.'),
   ];
 }

@@ -1,6 +1,7 @@
 import { h } from 'preact';
 import type { ServiceEntry } from '../../../node/wire/entries-wire.js';
 import { EntriesModel } from '../model/entries-model.js';
+import { counted } from '../model/format.js';
 import { question } from '../page/dialogs.js';
 import { drawFoldersPage, type Folder, foldersFrame, payload, type Row, rowButton } from '../page/folders.js';
 import { bad, mark, note } from '../page/ui.js';
@@ -70,8 +71,7 @@ function settingsText() {
   const where = `${about?.zookeeper} ${about?.path}`;
   if (services === undefined) return about ? `${where} · reading …` : '';
   const more = store.isPartial ? ' There are more: only 10,000 are followed.' : '';
-  const count = (entries.size - services).toLocaleString('en');
-  return `${where} · ${services.toLocaleString('en')} services, ${count} instances${more}`;
+  return `${where} · ${counted(services, 'service')}, ${counted(entries.size - services, 'instance')}${more}`;
 }
 
 function folderOf({ service: { service, problem }, instances }: SeenService, isOpenAtFirst: boolean): Folder {

@@ -2,6 +2,7 @@ import { h } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import type { ShardsMember, ShardsReport } from '../../../node/wire/cluster-snapshot.js';
 import type { ClusterModel } from '../model/cluster-model.js';
+import { counted } from '../model/format.js';
 import { bad, chip, memo, note, panel, quiet } from '../page/ui.js';
 import { cellsPath, partsOf, shardText } from './shards-model.js';
 
@@ -100,7 +101,7 @@ function ShardsPanel({ map, model }: ShardsProps) {
       moving.length > 0 && chip('moving', `${moving.length} moving`),
       failing.length > 0 && chip('orphaned', `${failing.length} not started`),
       orphaned.length > 0 && chip('orphaned', `${orphaned.length} without an owner`),
-      note(`${shards.length} shards · epoch ${epoch}`),
+      note(`${counted(shards.length, 'shard')} · epoch ${epoch}`),
     ],
     problem && quiet(bad(`shards.json ${problem}: nodelease init --repair mends it.`)),
     h(

@@ -1,6 +1,7 @@
 import { type ComponentChildren, h } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { DataEntry, DataReport, DatumReport, TreeReport } from '../../../node/wire/cluster-snapshot.js';
+import { counted } from '../model/format.js';
 import { question } from '../page/dialogs.js';
 import { type Folder, Folders, type Row, rowButton } from '../page/folders.js';
 import type { Frame } from '../page/frame.js';
@@ -34,7 +35,7 @@ export function DataPanel({ tree, frame, isWritable }: DataProps) {
   if (all === undefined || folders === undefined) return null;
   const entries = all.flatMap(({ data }) => data).reduce((sum, { size }) => sum + size, 0);
   const where = all.map(({ root, zookeeper }) => `${root} of ${zookeeper}`).join(', ');
-  const sum = `${folders.length} data with ${entries} entries at ${where}.${isWritable ? '' : ' Read-only.'}`;
+  const sum = `${counted(folders.length, 'datum', 'data')} with ${counted(entries, 'entry', 'entries')} at ${where}.${isWritable ? '' : ' Read-only.'}`;
   return panel(
     'data',
     'Shared data',

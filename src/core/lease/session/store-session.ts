@@ -15,6 +15,7 @@ import type {
   LeaseStore,
   Listing,
   ListingPage,
+  ListOptions,
   StoreCallOptions,
   StoredObject,
   WriteResult,
@@ -30,6 +31,9 @@ export interface SessionCall {
   readonly wholeMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
+
+/** How a listing of a session is made. */
+export interface SessionListing extends SessionCall, Pick<ListOptions, 'folders'> {}
 
 /** How a write of a session is made. */
 export interface SessionWrite extends SessionCall {
@@ -126,14 +130,14 @@ export class StoreSession {
    *
    * @throws {StoreError} when the store gave no definite answer in {@link listTimeoutMs}
    */
-  async list(call: SessionCall = {}): Promise<Listing> {
+  async list(call: SessionListing = {}): Promise<Listing> {
     checkCall(call);
     const sentAt = this.clock.monotonic();
     const timeoutMs = call.timeoutMs ?? this.listTimeoutMs;
     const tookMs = () => this.clock.monotonic() - sentAt;
     try {
       const listing = await this.#bounded('listing', { ...call, timeoutMs }, (options) =>
-        this.store.list(options),
+        this.store.list({ ...options, folders: call.folders }),
       );
       this.#lastListingMs = tookMs();
       this.#time.learn(listing.storeTime, sentAt);
@@ -150,10 +154,7 @@ export class StoreSession {
    *
    * @throws {StoreError} when the store gave no definite answer in time
    */
-  async listPage(
-    after: string | undefined,
-    call: SessionCall & { readonly folders?: boolean } = {},
-  ): Promise<ListingPage> {
+  async listPage(after: string | undefined, call: SessionListing = {}): Promise<ListingPage> {
     checkArguments({ after }, { after: maybe(TEXT) });
     checkCall(call);
     const { store } = this;

@@ -6,7 +6,14 @@ import type {
 } from '@azure/storage-blob';
 import { checked, NAME, OBJECT, TEXT } from '../../base/arguments.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
-import type { LeaseStore, Listing, StoreCallOptions, StoredObject, WriteResult } from '../lease-store.js';
+import type {
+  LeaseStore,
+  Listing,
+  ListOptions,
+  StoreCallOptions,
+  StoredObject,
+  WriteResult,
+} from '../lease-store.js';
 import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
 import { below } from '../store-kind.js';
 import { boundedRequest, required, type StoreRequest, senseless } from '../store-request.js';
@@ -75,13 +82,14 @@ export class AzureLeaseStore extends StoreDriver implements LeaseStore {
     };
   }
 
-  list(options?: StoreCallOptions): Promise<Listing> {
+  list(options?: ListOptions): Promise<Listing> {
     const request = this.request('list', options);
     return this.allPages(async (continuationToken) => {
       const page = await this.#call(request, async (abortSignal) => {
-        const pages = this.#client
-          .listBlobsByHierarchy('/', { prefix: this.keyPrefix, abortSignal })
-          .byPage({ maxPageSize: 5_000, ...(continuationToken !== undefined && { continuationToken }) });
+        const from = { prefix: this.keyPrefix, abortSignal };
+        const pages = (
+          options?.folders ? this.#client.listBlobsFlat(from) : this.#client.listBlobsByHierarchy('/', from)
+        ).byPage({ maxPageSize: 5_000, ...(continuationToken !== undefined && { continuationToken }) });
         return (await pages.next()).value as ContainerListBlobHierarchySegmentResponse;
       });
       if (typeof page === 'string' || page?.segment === undefined)

@@ -6,6 +6,7 @@ import type {
   LeaseStore,
   Listing,
   ListingPage,
+  ListOptions,
   StoreCallOptions,
   StoredObject,
   StoreFact,
@@ -77,11 +78,11 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
     };
   }
 
-  list(options?: StoreCallOptions): Promise<Listing> {
+  list(options?: ListOptions): Promise<Listing> {
     return this.allPages((from) => this.#page(from, options));
   }
 
-  async listPage(after: string | undefined, options?: StoreCallOptions): Promise<ListingPage> {
+  async listPage(after: string | undefined, options?: ListOptions): Promise<ListingPage> {
     for (let from = after === undefined ? after : `${after}\0`; ; ) {
       const page = await this.#page(from, options);
       if (page.objects.length > 0 || !page.more) return page;
@@ -155,14 +156,14 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   /** The page from the key `from` on; its token is the key where the next one begins. */
-  async #page(from = '', options: StoreCallOptions | undefined): Promise<ContinuedPage> {
+  async #page(from = '', options: ListOptions | undefined): Promise<ContinuedPage> {
     const request = this.request('list', options);
     const range = { ...this.#range(from), range_end: toBase64(endOf(this.keyPrefix)), limit: String(PAGE) };
     const { rows, body, storeTime } = await this.#rows(request, range);
     const last = body.more === true ? [...rows.keys()].at(-1) : undefined;
     const objects = [...rows]
       // Deeper keys belong to other stores, such as those of locks.
-      .filter(([key]) => !key.includes('/') && !isMark(key))
+      .filter(([key]) => (options?.folders || !key.includes('/')) && !isMark(key))
       .map(([key, row]) => {
         const value = decodeValue(row.value);
         // The mark of the last object of a page would be on the next one.
@@ -171,7 +172,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
       });
     if (last === undefined) return { objects, storeTime, more: false, token: undefined };
     const [folder, deeper] = last.split('/');
-    const token = deeper === undefined ? `${last}\0` : endOf(`${folder}/`);
+    const token = deeper === undefined || options?.folders ? `${last}\0` : endOf(`${folder}/`);
     return { objects, storeTime, more: true, token };
   }
 

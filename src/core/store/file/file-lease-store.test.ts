@@ -279,7 +279,7 @@ describe('a folder that cannot be used', () => {
     });
   });
 
-  it.each(['', '.', '..', '.cas', '../0.json', 'a/b', 'a\\b', 'a\0', 'x'.repeat(300)])(
+  it.each(['', '.', '..', '.cas', '../0.json', 'a/b/c', 'a/.cas', 'a\\b', 'a\0', 'x'.repeat(300)])(
     'refuses the key %j',
     async (key) => {
       await expect(store.read(key)).rejects.toMatchObject({ fault: 'rejected', outcome: 'not-applied' });
@@ -290,6 +290,17 @@ describe('a folder that cannot be used', () => {
       expect(await readdir(directory)).toEqual([]);
     },
   );
+});
+
+it('shows what lies in folders where it is asked for, and writes nothing there', async () => {
+  await store.create('0.json', 'own', {});
+  await open(path('a')).create('0.json', 'in a', {});
+  const keys = async (folders?: boolean) => (await store.list({ folders })).objects.map(({ key }) => key);
+  expect([await keys(), await keys(true)]).toEqual([['0.json'], ['0.json', 'a/0.json']]);
+  const [, listed] = (await store.list({ folders: true })).objects;
+  expect(await store.read('a/0.json')).toMatchObject({ body: 'in a', etag: listed?.etag });
+  await expect(store.create('a/b', 'x', {})).rejects.toMatchObject({ fault: 'rejected' });
+  expect(await readdir(path('a'))).toEqual(['.cas', '0.json']);
 });
 
 describe('giving up', () => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { lstat, readdir } from 'node:fs/promises';
-import { join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { orAborted } from '../../base/abort.js';
 import { checkArguments, checked, NAME } from '../../base/arguments.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
@@ -11,6 +11,7 @@ import {
   type Interval,
   type LeaseStore,
   type Listing,
+  type ListOptions,
   type ObjectMetadata,
   type StoreCallOptions,
   type StoredObject,
@@ -49,6 +50,8 @@ interface Observation {
 }
 
 const KEY = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
+/** Of an object here, or in a folder, where it is only read. */
+const READABLE = /^([A-Za-z0-9_-][A-Za-z0-9._-]{0,199}\/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 
 /** A reader that starts over this often gives up: each time another write went through. */
 const MAX_ROUNDS = 200;
@@ -105,9 +108,9 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
     });
   }
 
-  list(options?: StoreCallOptions): Promise<Listing> {
+  list(options?: ListOptions): Promise<Listing> {
     return this.#run('not-applied', options, async (signal) => {
-      const found = await concurrently(await this.#keys(), LIST_WIDTH, async (key) => ({
+      const found = await concurrently(await this.#keys(options?.folders), LIST_WIDTH, async (key) => ({
         key,
         object: await this.#object(key, signal),
       }));
@@ -157,7 +160,7 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
 
   async #object(key: string, signal: AbortSignal | undefined) {
     const lookedAt = this.options.clock.monotonic();
-    const { body, metadata, etag, stamp } = await this.#observe(this.#log(key), key, signal);
+    const { body, metadata, etag, stamp } = await this.#observe(this.#log(key, READABLE), key, signal);
     return body && { body, metadata, etag, age: this.#ages.of(key, etag, stamp, lookedAt) };
   }
 
@@ -215,10 +218,10 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   /** The names of all objects, those included whose first body has not been moved to its place yet. */
-  async #keys(): Promise<string[]> {
+  async #keys(folders = false, folder = ''): Promise<string[]> {
     const [files, logs] = await Promise.all(
-      [this.#directory, join(this.#directory, '.cas')].map((folder) =>
-        unless(['ENOENT'], readdir(folder, { withFileTypes: true })),
+      [folder, join(folder, '.cas')].map((name) =>
+        unless(['ENOENT'], readdir(join(this.#directory, name), { withFileTypes: true })),
       ),
     );
     const names = new Set([
@@ -228,15 +231,19 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
         .map(({ name }) => name),
       ...(logs ?? []).map(({ name }) => name),
     ]);
-    return [...names].filter((name) => KEY.test(name)).sort();
+    const deeper = (files ?? []).filter((entry) => folders && entry.isDirectory() && KEY.test(entry.name));
+    const below = await Promise.all(deeper.map(({ name }) => this.#keys(false, name)));
+    const keys = [...names].filter((name) => KEY.test(name)).map((name) => join(folder, name));
+    return [...keys.sort(), ...below.flat()];
   }
 
-  #log(key: string): CasLog {
-    if (!KEY.test(key)) {
+  #log(key: string, allowed = KEY): CasLog {
+    if (!allowed.test(key)) {
       const message = `${JSON.stringify(key)} cannot be a key: letters, digits and ._- only, no dot in front`;
       throw new StoreError(`${this.url}: ${message}`, { fault: 'rejected', outcome: 'not-applied' });
     }
-    return new CasLog(this.#directory, key, this.options.random);
+    const path = join(this.#directory, key);
+    return new CasLog(dirname(path), basename(path), this.options.random);
   }
 
   /** A link to other logs, of another store perhaps, would decide about the leases of this one. */

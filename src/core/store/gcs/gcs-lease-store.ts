@@ -7,6 +7,7 @@ import type {
   LeaseStore,
   Listing,
   ListingPage,
+  ListOptions,
   StoreCallOptions,
   StoredObject,
   WriteResult,
@@ -80,11 +81,11 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
     };
   }
 
-  list(options?: StoreCallOptions): Promise<Listing> {
+  list(options?: ListOptions): Promise<Listing> {
     return this.allPages((pageToken) => this.#page(pageToken === undefined ? {} : { pageToken }, options));
   }
 
-  async listPage(after: string | undefined, options?: StoreCallOptions): Promise<ListingPage> {
+  async listPage(after: string | undefined, options?: ListOptions): Promise<ListingPage> {
     // `startOffset` is the first key of the page, which the caller has already.
     const page = await this.#page(
       after === undefined ? {} : { startOffset: this.keyPrefix + after },
@@ -93,12 +94,12 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
     return { ...page, objects: page.objects.filter(({ key }) => key !== after) };
   }
 
-  async #page(from: Readonly<Record<string, string>>, options?: StoreCallOptions): Promise<ContinuedPage> {
+  async #page(from: Readonly<Record<string, string>>, options?: ListOptions): Promise<ContinuedPage> {
     const request = this.request('list', options);
     const fields = 'kind,nextPageToken,items(name,generation,size,updated)';
     const query = new URLSearchParams({
       prefix: this.keyPrefix,
-      delimiter: '/',
+      ...(!options?.folders && { delimiter: '/' }),
       maxResults: '1000',
       fields,
       ...from,

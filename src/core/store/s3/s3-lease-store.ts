@@ -6,6 +6,7 @@ import type {
   LeaseStore,
   Listing,
   ListingPage,
+  ListOptions,
   StoreCallOptions,
   StoredObject,
   StoreFact,
@@ -110,27 +111,23 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
     };
   }
 
-  async list(options?: StoreCallOptions): Promise<Listing> {
+  async list(options?: ListOptions): Promise<Listing> {
     return this.allPages((token) => this.#page({ ContinuationToken: token }, options));
   }
 
-  async listPage(
-    after: string | undefined,
-    options?: StoreCallOptions & { readonly folders?: boolean | undefined },
-  ): Promise<ListingPage> {
-    const from = { StartAfter: after === undefined ? undefined : this.keyPrefix + after };
-    return this.#page({ ...from, ...(options?.folders && { Delimiter: undefined }) }, options);
+  async listPage(after: string | undefined, options?: ListOptions): Promise<ListingPage> {
+    return this.#page({ StartAfter: after === undefined ? undefined : this.keyPrefix + after }, options);
   }
 
   async #page(
-    from: Partial<Record<'ContinuationToken' | 'StartAfter' | 'Delimiter', string | undefined>>,
-    options: StoreCallOptions | undefined,
+    from: Partial<Record<'ContinuationToken' | 'StartAfter', string | undefined>>,
+    options: ListOptions | undefined,
   ): Promise<ContinuedPage> {
     const request = this.request('list', options);
     const command = new ListObjectsV2Command({
       Bucket: this.options.bucket,
       Prefix: this.keyPrefix,
-      Delimiter: '/',
+      Delimiter: options?.folders ? undefined : '/',
       ...from,
     });
     const answer = await this.#call(request, command, (abortSignal) =>

@@ -170,6 +170,10 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
     const work = `trap 'exit 5' TERM; echo token $LOCK_NAME $LOCK_TOKEN; while :; do sleep 0.05; done`;
     const holder = start('lock', ['nightly', '--duration', '3s'], '--', 'sh', '-c', work);
     await holder.waitForOutput(/token nightly 1\n/, STARTED_MS);
+    const { answer } = await answerOf('status', ['--locks', '--json']);
+    expect(JSON.parse(answer).locks).toMatchObject([
+      { name: 'nightly', state: 'held', token: 1, holder: expect.any(String), problem: null },
+    ]);
     expect(await answerOf('lock', ['nightly', '--try', '--', 'echo', 'never'])).toMatchObject({
       code: 75,
       answer: '',

@@ -1,0 +1,41 @@
+import { locksUrl } from '../../../core/store/lock-url.js';
+import { locksReader } from '../../../node/locks/read-locks.js';
+import { type Column, tableLines } from '../../kit/answer.js';
+import { type Call, onStore } from '../../kit/call.js';
+import { type ShowOptions, type StatusView, show } from '../../kit/show.js';
+import { printable } from '../../kit/terminal/text.js';
+
+const COLUMNS: readonly Column[] = [
+  ['LOCK', 12],
+  'STATE',
+  ['HOLDER', 12],
+  ['TOKEN', 'right'],
+  'SINCE',
+  'UNTIL',
+];
+
+/** `nodelease status --locks`: shows who holds which lock of the store. */
+export function locksStatus({ settings, ...call }: Call<ShowOptions>): Promise<number> {
+  const store = locksUrl(settings.store);
+  return onStore({ ...call, settings: { ...settings, store } }, (session) => {
+    const read = locksReader(session);
+    const reading = async (signal?: AbortSignal) => {
+      const locks = await read(signal);
+      const rows = locks.map(({ name, state, holder, token, since, until, problem }) => [
+        name,
+        problem ?? state,
+        holder ?? '',
+        `${token}`,
+        ...[since, until].map((at) => (at === null ? '' : new Date(at).toISOString())),
+      ]);
+      return {
+        report: () => ({ store: settings.store, locks }),
+        lines: (...[screen, max]: Parameters<StatusView['lines']>) =>
+          rows.length > 0
+            ? tableLines([[COLUMNS, rows]], [], screen).slice(0, max)
+            : [printable(`There is no lock at ${store}.`)],
+      };
+    };
+    return show(reading, { ...call.options, all: true }, call.io);
+  });
+}

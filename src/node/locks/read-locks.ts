@@ -1,0 +1,54 @@
+import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
+import { nodeStatus, readingOf } from '../../core/lease/operate/inspect.js';
+import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
+import type { StoredObject } from '../../core/store/lease-store.js';
+import { LOCK_NAME } from '../../core/store/lock-url.js';
+import type { LockReport } from '../wire/cluster-snapshot.js';
+
+/** Behind the name of a lock: its lease, in the store of all locks. */
+const LEASE = '/0.json';
+
+/**
+ * Returns how to read the locks, again and again: by a LIST, and a GET for each lock that was written since.
+ *
+ * @param session with the store of the locks, `STORE/locks`
+ */
+export function locksReader(session: StoreSession) {
+  let known = new Map<string, StoredObject | undefined>();
+  /** @throws {StoreError} @throws `signal.reason` */
+  return async (signal?: AbortSignal): Promise<readonly LockReport[]> => {
+    const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
+    const { objects } = await session.list({ signal, timeoutMs, folders: true });
+    const rows = objects.filter(
+      ({ key }) => key.endsWith(LEASE) && LOCK_NAME.test(key.slice(0, -LEASE.length)),
+    );
+    const read = await concurrently(
+      rows,
+      REQUESTS_AT_ONCE,
+      async ({ key, etag }, own) => {
+        const before = known.get(key);
+        return [key, before?.etag === etag ? before : await session.read(key, { signal: own })] as const;
+      },
+      signal,
+    );
+    known = new Map(read);
+    return rows.map(({ key, etag, age }) => {
+      const object = known.get(key);
+      const lease = nodeStatus(0, readingOf(object), object?.etag === etag ? age : object?.age, {
+        graceMs: 0,
+        bootstrapped: true,
+        generation: 0,
+      });
+      const { state, version: token, taskId: holder = null, acquiredAt = null, timestamp = null } = lease;
+      return {
+        name: key.slice(0, -LEASE.length),
+        state,
+        holder,
+        token,
+        since: acquiredAt,
+        until: holder === null ? null : timestamp,
+        problem: lease.problem ?? null,
+      };
+    });
+  };
+}
