@@ -1,5 +1,11 @@
 import { checkArguments, checked } from '../../core/base/arguments.js';
-import { checkListenAddress, isLoopback, type ListenAddress } from '../../core/settings/listen-address.js';
+import { ConfigError } from '../../core/base/errors.js';
+import {
+  checkListenAddress,
+  DEFAULT_LISTEN_ADDRESS,
+  isLoopback,
+  type ListenAddress,
+} from '../../core/settings/listen-address.js';
 import { type NodeAppOptions, nodeApp } from './node-app.js';
 import { BearerTokenFile } from './server/access.js';
 import { type HttpListener, listen } from './server/listen.js';
@@ -58,4 +64,20 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
     return listener.close();
   };
   return { ...listener, close, protected: token !== undefined || isLoopback(listener.address.host) };
+}
+
+/**
+ * The same for a console: where no address is given it is at 127.0.0.1:7070, or at any free port while that is
+ * taken.
+ */
+export async function startConsoleServer(
+  at: ListenAddress | undefined,
+  options: Omit<NodeServerOptions, 'listen' | 'labels'>,
+): Promise<NodeServer> {
+  const labels = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
+  const start = (listen: ListenAddress) => startNodeServer({ ...options, labels, listen });
+  return start(at ?? DEFAULT_LISTEN_ADDRESS).catch((error) => {
+    if (at !== undefined || !(error instanceof ConfigError)) throw error;
+    return start({ ...DEFAULT_LISTEN_ADDRESS, port: 0 });
+  });
 }

@@ -127,7 +127,9 @@ export async function runCommandLine(
       const hint =
         named?.runs && childCommand === undefined
           ? `; the command to run goes after --, as in "nodelease ${named.examples[0]}"`
-          : '';
+          : error.code === 'commander.missingArgument' && named
+            ? `, as in "nodelease ${named.examples[0]}"`
+            : '';
       return problem === undefined ? ExitCode.usage : fail(io, 'USAGE', problem + hint);
     }
     if (!(error instanceof UsageError || error instanceof ConfigError)) throw error;

@@ -172,7 +172,7 @@ const OWN_ROWS: readonly TableRow[] = [
       ],
     ],
     storeOnly: ['--accept'],
-    settings: [...OF_NODE_IDS, 'nodes', 'duration', 'settings-interval', 'service-base-path'],
+    settings: [...OF_NODE_IDS, 'cluster', 'nodes', 'duration', 'settings-interval', 'service-base-path'],
     load: async () => (await import('../doctor/doctor-command.js')).doctorCommand,
   },
   {

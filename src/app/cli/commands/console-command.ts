@@ -32,7 +32,7 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     settings,
     io,
   } = call;
-  const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper } = settings;
+  const { http: at, bearerTokenFile, store, provider, zookeeper } = settings;
   if (!isVisible(settings))
     throw new ConfigError(
       '--store',
@@ -51,14 +51,13 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
     try {
       // Connects to nothing yet, but finds settings that cannot be right.
       await cluster.open();
-      const [{ startNodeServer }, { clusterMetrics }] = await Promise.all([
+      const [{ startConsoleServer }, { clusterMetrics }] = await Promise.all([
         import('../../http/node-server.js'),
         import('../../http/cluster-metrics.js'),
       ]);
-      const isPrivate = bearerTokenFile !== undefined || isLoopback(listen.host);
+      const isPrivate = bearerTokenFile !== undefined || isLoopback((at ?? DEFAULT_LISTEN_ADDRESS).host);
       const { random } = io;
-      server = await startNodeServer({
-        listen,
+      server = await startConsoleServer(at, {
         bearerTokenFile,
         clock: io.clock,
         cluster: () => cluster.open(),
@@ -68,7 +67,6 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
           (await consoleParts({ zookeeper: connected, settings, random, allowWrites, isPrivate })),
         // The page shows that the store is away: no line for every request.
         onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
-        labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
       });
       const url = reachableUrl(server.address);
       say(io, url);

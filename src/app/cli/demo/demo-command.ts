@@ -5,18 +5,13 @@ import { join } from 'node:path';
 import { withTimeout } from '../../../core/base/abort.js';
 import { ConfigError, explain } from '../../../core/base/errors.js';
 import { StoreSession } from '../../../core/lease/session/store-session.js';
-import {
-  DEFAULT_LISTEN_ADDRESS,
-  isLoopback,
-  type ListenAddress,
-  reachableUrl,
-} from '../../../core/settings/listen-address.js';
+import { DEFAULT_LISTEN_ADDRESS, isLoopback, reachableUrl } from '../../../core/settings/listen-address.js';
 import { parseInteger } from '../../../core/settings/setting.js';
 import { FileLeaseStore } from '../../../core/store/file/file-lease-store.js';
 import { ClusterFollower } from '../../../node/monitor/cluster-follower.js';
 import { REQUEST_TIMEOUT_MS } from '../../../node/runtime/opened-store.js';
 import type { NodeAppPart } from '../../http/node-app.js';
-import { startNodeServer } from '../../http/node-server.js';
+import { startConsoleServer } from '../../http/node-server.js';
 import { doneAnswer, HttpProblem, route } from '../../http/problem.js';
 import { checkWrite } from '../../http/server/access.js';
 import { fail } from '../../kit/answer.js';
@@ -69,18 +64,11 @@ async function play(
   const { clock, random } = io;
   const session = () => new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
   const cluster = new ClusterFollower({ clock, random, session: session() });
-  const start = (listen: ListenAddress) =>
-    startNodeServer({
-      listen,
-      clock,
-      cluster: async () => cluster,
-      parts: isLoopback(listen.host) && !once ? [actsPart((act, id) => story.act(act, id))] : [],
-      labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
-    });
-  const server = await start(at ?? DEFAULT_LISTEN_ADDRESS).catch((error) => {
-    if (at !== undefined || !(error instanceof ConfigError)) throw error;
-    // The usual port is taken: any other one will do.
-    return start({ ...DEFAULT_LISTEN_ADDRESS, port: 0 });
+  const isPrivate = isLoopback((at ?? DEFAULT_LISTEN_ADDRESS).host);
+  const server = await startConsoleServer(at, {
+    clock,
+    cluster: async () => cluster,
+    parts: isPrivate && !once ? [actsPart((act, id) => story.act(act, id))] : [],
   });
   const ending = once ? 'It ends when it has shown a take-over.' : 'Ctrl-C ends it.';
   const hasKeys = io.keyboard && io.screen() !== undefined && !once;

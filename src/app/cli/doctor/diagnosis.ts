@@ -41,7 +41,15 @@ export function paceFindings(
 }
 
 /** The findings on the cluster, or on its absence. */
-export function clusterFindings(status: ClusterCheckup | undefined, url: string): Finding[] {
+export function clusterFindings(
+  status: ClusterCheckup | undefined,
+  url: string,
+  wanted?: Settings['cluster'],
+): Finding[] {
+  if (status === undefined && wanted === 'existing')
+    return [
+      finding('cluster', 'fault', `there is no cluster at ${url}, and only an existing one is to be used`),
+    ];
   if (status === undefined) {
     const lock = lockNameOf(url);
     const none =

@@ -10,6 +10,7 @@ import { type Finding, faultOf, finding } from '../../kit/finding.js';
 import { ExitCode, type Io } from '../../kit/io.js';
 import { type Color, paintFor, pluralize, printable } from '../../kit/terminal/text.js';
 import { clusterPart } from '../../products.js';
+import type { Settings } from '../../settings/settings.js';
 import { checkUp } from './cluster-checkup.js';
 import {
   type CostTerms,
@@ -62,7 +63,7 @@ export function doctorCommand(call: Call<DoctorOptions>): Promise<number> {
 
 /** How a store is examined. */
 interface ExamineOptions extends ProbeOptions, DoctorOptions {
-  readonly terms?: CostTerms | undefined;
+  readonly terms?: (CostTerms & Pick<Settings, 'cluster'>) | undefined;
 }
 
 /**
@@ -105,7 +106,7 @@ export async function examine(
     try {
       facts.status = await whenNotBusy(() => checkUp(session, options));
       facts.cost = costReport(facts.status?.cluster, terms);
-      findings.push(...clusterFindings(facts.status, store.url));
+      findings.push(...clusterFindings(facts.status, store.url, terms.cluster));
       const { cluster } = facts.status ?? {};
       const { readPart } = await clusterPart();
       const part = cluster && (await whenNotBusy(() => readPart(session, cluster, { signal })));
@@ -155,7 +156,9 @@ export function showDiagnosis(result: Diagnosis, { json }: Call['options'], io: 
         return `  ${label}  ${title}${detail === '' ? '' : `: ${printable(detail)}`}`;
       }),
     ]);
-    sayLines(io, ok ? [...lines, verdict] : lines);
+    const isEmpty = store !== null && !result.cluster;
+    const end = isEmpty ? `${verdict} There is no cluster at ${store} yet.` : verdict;
+    sayLines(io, ok ? [...lines, printable(end)] : lines);
   }
   if (ok) return ExitCode.ok;
   const faults = parts.flatMap(({ subject, findings }) => {

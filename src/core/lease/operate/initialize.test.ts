@@ -184,6 +184,20 @@ describe('nodelease init --repair', () => {
     expect(await repairCluster({ session, clock, aboveVersion: 50 })).toMatchObject([{ id: 1, version: 51 }]);
   });
 
+  it('writes all ids of a cluster that its first task created, where a version is given: after a restore none begins at 1', async () => {
+    const { session, bucket, acquire, clock } = setUp();
+    await (await acquire()).release();
+    for (const key of ['0.json', '1.json', '2.json']) bucket.remove(key);
+    expect(await repairCluster({ session, clock })).toEqual([]);
+    const repairs = await repairCluster({ session, clock, aboveVersion: 17 });
+    expect(new Set(repairs.map(({ version }) => version))).toEqual(new Set([18]));
+    expect(repairs).toHaveLength((await inspectCluster(session))?.nodes.length ?? 0);
+    await clock.advance(40_000);
+    const lease = await acquire();
+    expect(lease.version).toBe(19);
+    await lease.release();
+  });
+
   it('ignores a version that no id can have had, and that would leave no room for later ones', async () => {
     const { session, bucket, acquire, clock } = setUp();
     await initialize(session, wanted);

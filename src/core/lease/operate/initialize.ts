@@ -132,7 +132,7 @@ export interface RepairOptions {
 }
 
 /**
- * Restores lease objects that are absent after bootstrap, or unreadable. Each one gets a tombstone above
+ * Restores lease objects that are absent after bootstrap, or at any time with `aboveVersion`, or unreadable. Each one gets a tombstone above
  * every version in its metadata, and above the versions that other nodes know. For an id without a known
  * version, only `aboveVersion` can help. Objects from before the cluster shrank are restored, too, and stay
  * retired. An object that may have been written within the last duration and grace is watched for that long
@@ -153,11 +153,13 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
       `There is no cluster at ${session.store.url} yet: nodelease init creates one, and so does the first nodelease run.`,
     );
   const { config } = cluster;
+  // Whoever names a version says that there were tenures: an absent id may have had some, too.
+  const hadAll = config.bootstrapped || aboveVersion !== undefined;
   const ids = Array.from({ length: config.peak }, (_, id) => id);
   // Noted one by one: keeping the known nodes of all leases would take memory by the square of their number.
   const seen = new Map<number, number>();
   const objects = await concurrently(ids, REQUESTS_AT_ONCE, async (id) => {
-    const { state, ...found } = await examine(session, id, config.bootstrapped);
+    const { state, ...found } = await examine(session, id, hadAll);
     if (state?.kind === 'held')
       for (const [other, version] of Object.entries(state.knownNodes))
         seen.set(Number(other), Math.max(version, seen.get(Number(other)) ?? 0));
@@ -183,7 +185,7 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
     const { id, problem = '', etag } = found;
     if (versions.length === 0) return { id, problem, version: undefined, kept: 'unknown' };
     if (isRecent(found)) {
-      const now = await examine(session, id, config.bootstrapped);
+      const now = await examine(session, id, hadAll);
       if (now.etag !== etag || isRecent(now)) return { id, problem, version: undefined, kept: 'recent' };
     }
     return restore(session, config, found, Math.max(...versions) + 1);
@@ -202,9 +204,9 @@ interface Examined {
   readonly expiry?: number | undefined;
 }
 
-async function examine(session: StoreSession, id: number, bootstrapped: boolean): Promise<Examined> {
+async function examine(session: StoreSession, id: number, hadObject: boolean): Promise<Examined> {
   const object = await session.read(leaseKey(id));
-  if (object === undefined) return { id, ...(bootstrapped && { problem: 'is absent' }) };
+  if (object === undefined) return { id, ...(hadObject && { problem: 'is absent' }) };
   const { etag, age, metadata } = object;
   const found = {
     id,
