@@ -81,7 +81,11 @@ describe.each([
     const moving = shards.shards.filter(([, , next]) => next >= 0).length;
     const orphaned = shards.shards.filter(([owner]) => owner < 0).length;
     const title = await page.locator('#shards .panel-title').innerText();
-    for (const part of [`${moving} moving`, `${orphaned} without an owner`, `${count} shards`])
+    for (const part of [
+      `${moving} moving`,
+      `${orphaned} without an owner`,
+      `${count.toLocaleString('en')} shards`,
+    ])
       expect(title).toContain(part);
   });
 });

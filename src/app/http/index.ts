@@ -23,6 +23,7 @@ export type {
   DiscoveryReport,
   EntryReport,
   KeyReport,
+  LockReport,
   NodeTenures,
   ShardsMember,
   ShardsReport,

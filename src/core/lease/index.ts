@@ -39,4 +39,9 @@ export type {
   ScaleOutcome,
 } from './operate/scaling.js';
 export type { StoredCluster } from './session/cluster-store.js';
-export { type SessionCall, type SessionWrite, StoreSession } from './session/store-session.js';
+export {
+  type SessionCall,
+  type SessionListing,
+  type SessionWrite,
+  StoreSession,
+} from './session/store-session.js';
