@@ -196,7 +196,7 @@ describe('nodelease id', () => {
   it('acquires nothing for options that are wrong', async () => {
     const store = await newStore();
     for (const args of [
-      ['-n', '1e3'],
+      ['--count', '1e3'],
       ['--format', 'octal'],
       ['--epoch', '1'],
     ]) {
