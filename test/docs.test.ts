@@ -55,6 +55,16 @@ describe('the documentation', () => {
     },
   );
 
+  it('has no comment after a command that a reader copies: to an interactive zsh it is arguments', () => {
+    const commented = [...pages].flatMap(([file, text]) =>
+      [...text.matchAll(/^```(?:console.*|sh)\n(?!#!)([\s\S]*?)^```$/gm)]
+        .flatMap(([, block = '']) => block.split('\n'))
+        .filter((line) => / # /.test(line.replace(/'[^']*'|"[^"]*"/g, '')))
+        .map((line) => `${relative(packageRoot, file)}: ${line}`),
+    );
+    expect(commented).toEqual([]);
+  });
+
   it('answers in a README of 800 words at most what it is, how to start and whether to trust it', () => {
     expect(pages.get(join(packageRoot, 'README.md'))?.match(/\S+/g)?.length).toBeLessThanOrEqual(800);
   });

@@ -33,10 +33,8 @@ it('shows in one terminal what the tutorial shows', async () => {
   ];
   const here = (text: string) =>
     text
-      .replaceAll('127.0.0.1:8080', `127.0.0.1:${receiver}`)
-      .replaceAll('8080', `${receiver}`)
-      .replace('nodelease console', `nodelease console --http 127.0.0.1:${console}`)
-      .replaceAll('127.0.0.1:7070', `127.0.0.1:${console}`)
+      .replaceAll('18080', `${receiver}`)
+      .replaceAll('17070', `${console}`)
       .replaceAll('s3://my-bucket', `s3://${bucket.name}`)
       .replaceAll('http://127.0.0.1:9000', s3.endpoint);
   mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true });
