@@ -56,7 +56,7 @@ describe('nodelease doctor with --zookeeper', () => {
     expect(lines[3]).toBe(`  ok     chroot ${chroot}: is there`);
     expect(lines[4]).toBe('  ok     rights: znodes can be made, read, changed and removed everywhere');
     expect(lines[5]).toMatch(/^ {2}ok {5}latency: \d+\.\d ms to read, \d+\.\d ms to write \(medians\)$/);
-    expect(lines.slice(6)).toEqual(['All is well.', '']);
+    expect(lines.slice(6)).toEqual(['All is well. There is no cluster at memory: yet.', '']);
     expect(await wholeTree(root, chroot)).toEqual(before);
   });
 
@@ -123,7 +123,7 @@ describe('nodelease doctor with --zookeeper', () => {
     expect(answer).toMatch(
       /warn {3}session: asked to outlive its connection by 2m, granted 40s, by the bounds of the servers\n/,
     );
-    expect(answer).toMatch(/\nNo faults, 1 warning\.\n$/);
+    expect(answer).toMatch(/\nNo faults, 1 warning\. There is no cluster at memory: yet\.\n$/);
   });
 
   it('has a separate text for each way in which a server cannot be reached, and ends with 69', async () => {
@@ -242,7 +242,7 @@ describe('nodelease doctor on an ensemble', () => {
       expect(end).toMatchObject(sound);
       expect(answer).toMatch(new RegExp(`warn   server ${first?.connect}: no server listens there`));
       expect(answer.match(/ {2}ok {5}server /g)).toHaveLength(2);
-      expect(answer).toMatch(/\nNo faults, 1 warning\.\n$/);
+      expect(answer).toMatch(/\nNo faults, 1 warning\. There is no cluster at memory: yet\.\n$/);
       await second?.kill();
       await expect.poll(() => ensemble.servers[2]?.mode()).toBeUndefined();
       const { code, complaints } = await doctor(zookeeper);
