@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,6 +25,8 @@ import { ACTS, type Act, actOf, DemoView } from './demo-view.js';
 const STOP_TIMEOUT_MS = 5_000;
 /** How many characters of a task's log are kept. */
 const KEPT_LOG = 4_000;
+/** Thaws the process when its input ends: by the demo, or with it, in whatever way that ends. */
+const FREEZE_SCRIPT = 'kill -STOP $0; read end; kill -CONT $0';
 type DemoCall = Call<{ readonly once?: boolean }>;
 
 /**
@@ -133,6 +135,7 @@ function startTask(name: string, settings: readonly string[], { program, env, cl
     stdio: ['pipe', 'ignore', 'pipe'],
     env: Object.fromEntries(others),
   });
+  let freezer: ChildProcess | undefined;
   let log = '';
   let end: string | undefined;
   child.stdin.on('error', () => undefined);
@@ -152,8 +155,16 @@ function startTask(name: string, settings: readonly string[], { program, env, cl
     pid: child.pid ?? 0,
     end: () => end,
     kill: () => void child.kill('SIGKILL'),
-    freeze: () => void child.kill('SIGSTOP'),
-    thaw: () => void child.kill('SIGCONT'),
+    freeze() {
+      freezer ??= spawn('/bin/sh', ['-c', FREEZE_SCRIPT, `${child.pid}`], {
+        detached: true,
+        stdio: ['pipe', 'ignore', 'ignore'],
+      });
+    },
+    thaw() {
+      freezer?.stdin?.end();
+      child.kill('SIGCONT');
+    },
     async stop() {
       if (end !== undefined) return;
       child.kill('SIGTERM');

@@ -120,7 +120,7 @@ export class DemoStory {
   /** Ends all tasks, first those without a node id, which could only take over what others release. */
   async end(): Promise<void> {
     const { view } = this.options;
-    for (const task of this.#tasks) task.thaw();
+    for (const task of this.#replaced) task.thaw();
     const holds = ({ name }: DemoTask) => Number(this.#held.has(name));
     const tasks = this.#tasks.splice(0).sort((a, b) => holds(a) - holds(b));
     for (const { name, stopped } of tasks.map((task) => ({ name: task.name, stopped: task.stop() }))) {

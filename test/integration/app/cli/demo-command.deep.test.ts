@@ -1,5 +1,7 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { EventClient } from '../../../support/network/event-client.js';
-import { killAll, runCli, type TestProcess } from '../../../support/processes.js';
+import { cliFile, killAll, runCli, runProcess, type TestProcess } from '../../../support/processes.js';
 import { childrenOf, untilDead } from './run-support.js';
 
 let folder: string;
@@ -134,6 +136,35 @@ describe('nodelease demo', () => {
     expect(await running.exit).toEqual({ code: 0, signal: null });
     taken.close();
     usual.close();
+  });
+
+  it('takes a frozen task along when it is killed itself', async () => {
+    const running = demo('--http', '127.0.0.1:0');
+    const [, url = ''] = await running.waitForOutput(/^Console: (http:\/\/127\.0\.0\.1:\d+) /m);
+    const pids = await atWork(running);
+    expect((await fetch(`${url}/api/acts/freeze/1`, { method: 'POST' })).status).toBe(204);
+    await running.waitForOutput(/the lease of node id 1 has run out/);
+    running.kill('SIGKILL');
+    await untilDead(pids, 30_000);
+  });
+
+  it('is driven by the keys of a terminal, which it gives back at Ctrl-C', async () => {
+    const typed = join(folder, 'typed');
+    execFileSync('mkfifo', [typed]);
+    const command = `stty columns 120 rows 30; "${process.execPath}" "${cliFile}" demo --http 127.0.0.1:0; echo "ended with $?"; stty -a`;
+    const terminal = runProcess('sh', ['-c', `exec script -qfc '${command}' /dev/null <"$0"`, typed], {
+      env: { TMPDIR: folder },
+    });
+    const keyboard = await open(typed, 'w');
+    await terminal.waitForOutput(/acquired node id 1 [\s\S]*4 kill {2}5 freeze {2}6 stop/);
+    await keyboard.write('5');
+    await terminal.waitForOutput(/frozen by SIGSTOP: node id 1 [\s\S]*took over node id 1: version 1 -> 2/);
+    await terminal.waitForOutput(/continues by SIGCONT[\s\S]*has ended \(exit code 76/);
+    await keyboard.write('\x03');
+    await terminal.waitForOutput(/ended with 0\r\n[\s\S]*\nisig icanon .* echo /);
+    await keyboard.close();
+    expect(await terminal.exit).toEqual({ code: 0, signal: null });
+    expect(readdirSync(folder)).toEqual(['typed']);
   });
 
   it('takes all its processes along when it is killed itself, the waiting one included', async () => {
