@@ -101,6 +101,8 @@ describe('nodelease demo', () => {
     const [, url = ''] = await running.waitForOutput(/^Console: (http:\/\/127\.0\.0\.1:\d+) /m);
     const page = await EventClient.open(url);
     await expect.poll(() => [0, 1, 2].map((id) => page.node(id)?.state)).toEqual(['held', 'held', 'held']);
+    // From this act on the demo kills no task by itself.
+    expect((await fetch(`${url}/api/acts/stop/0`, { method: 'POST' })).status).toBe(204);
     const victim = page.node(1)?.taskId ?? '';
     const [, pid] = await running.waitForOutput(new RegExp(`${victim} \\(pid (\\d+)\\) started\n`));
     process.kill(Number(pid), 'SIGKILL');
@@ -144,8 +146,10 @@ describe('nodelease demo', () => {
     const pids = await atWork(running);
     expect((await fetch(`${url}/api/acts/freeze/1`, { method: 'POST' })).status).toBe(204);
     await running.waitForOutput(/the lease of node id 1 has run out/);
+    // With the one that waits, and the shell that would thaw.
+    const all = [...new Set([...pids, ...descendants(running.pid)])];
     running.kill('SIGKILL');
-    await untilDead(pids, 30_000);
+    await untilDead(all, 30_000);
   });
 
   it('is driven by the keys of a terminal, which it gives back at Ctrl-C', async () => {
