@@ -52,5 +52,5 @@ export function nothingAt(url: string, nodes?: number): string {
   const name = lockNameOf(url);
   if (name !== undefined) return `No task has used lock ${name} yet: there is nothing at ${url}.`;
   const init = `nodelease init${nodes === undefined ? '' : ` --nodes ${nodes}`}`;
-  return `There is no cluster at ${url} yet: ${init} creates one, and so does the first nodelease run.`;
+  return `There is no cluster at ${url} yet: ${init} creates one, and so does the first nodelease run. If there was one, start nothing: its data is missing.`;
 }

@@ -137,7 +137,7 @@ describe('nodelease scale', () => {
     const { session, io, bucket } = await scene(0);
     expect(await scale(session, options, io)).toBe(69);
     expect(io.complaints()).toBe(
-      'nodelease: There is no cluster at memory: yet: nodelease init --nodes 300 creates one, and so does the first nodelease run. [CLUSTER_MISSING]\n',
+      'nodelease: There is no cluster at memory: yet: nodelease init --nodes 300 creates one, and so does the first nodelease run. If there was one, start nothing: its data is missing. [CLUSTER_MISSING]\n',
     );
     expect(bucket.list().objects).toEqual([]);
   });

@@ -109,7 +109,7 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
       const what = 'there is no cluster, and only an existing one is to be used (cluster: existing)';
       throw new StoreUnusableError(
         'CLUSTER_MISSING',
-        `${session.store.url}: ${what}: is the prefix right? nodelease init makes one`,
+        `${session.store.url}: ${what}: is the prefix right? If there never was one, nodelease init makes it`,
       );
     }
     if (refusals > 0) await afterRefusal(options, refusals);

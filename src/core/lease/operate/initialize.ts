@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.js';
 import { concurrently, REQUESTS_AT_ONCE } from '../../base/concurrently.js';
 import { explain, StoreUnusableError } from '../../base/errors.js';
 import type { Interval } from '../../store/lease-store.js';
+import { nothingAt } from '../../store/lock-url.js';
 import { createVacant, listAbsentIds } from '../acquire/bootstrap.js';
 import { type EnsureClusterOptions, ensureCluster } from '../acquire/ensure-cluster.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
@@ -147,11 +148,7 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
   checkArguments({ session, clock });
   refuseMarked(session, (await session.list()).objects);
   const cluster = await readCluster(session);
-  if (cluster === undefined)
-    throw new StoreUnusableError(
-      'CLUSTER_MISSING',
-      `There is no cluster at ${session.store.url} yet: nodelease init creates one, and so does the first nodelease run.`,
-    );
+  if (cluster === undefined) throw new StoreUnusableError('CLUSTER_MISSING', nothingAt(session.store.url));
   const { config } = cluster;
   // Whoever names a version says that there were tenures: an absent id may have had some, too.
   const hadAll = config.bootstrapped || aboveVersion !== undefined;
