@@ -3,7 +3,6 @@ import type { Clock } from '../../base/clock.js';
 import { concurrently, REQUESTS_AT_ONCE } from '../../base/concurrently.js';
 import { explain, StoreUnusableError } from '../../base/errors.js';
 import type { Interval } from '../../store/lease-store.js';
-import { nothingAt } from '../../store/lock-url.js';
 import { createVacant, listAbsentIds } from '../acquire/bootstrap.js';
 import { type EnsureClusterOptions, ensureCluster } from '../acquire/ensure-cluster.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
