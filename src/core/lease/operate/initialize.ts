@@ -147,7 +147,11 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
   checkArguments({ session, clock });
   refuseMarked(session, (await session.list()).objects);
   const cluster = await readCluster(session);
-  if (cluster === undefined) throw new StoreUnusableError('CLUSTER_MISSING', nothingAt(session.store.url));
+  if (cluster === undefined)
+    throw new StoreUnusableError(
+      'CLUSTER_MISSING',
+      `There is no cluster at ${session.store.url} yet. If there was one, start nothing: its data is missing.`,
+    );
   const { config } = cluster;
   // Whoever names a version says that there were tenures: an absent id may have had some, too.
   const hadAll = config.bootstrapped || aboveVersion !== undefined;
