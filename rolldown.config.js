@@ -17,7 +17,15 @@ const command = defineConfig({
   // The packages as ES modules, where they have them: only what is used of those gets into the bundle.
   resolve: { conditionNames: ['module', 'node'], mainFields: ['module', 'main'] },
   transform: { target: 'node20.9' },
-  plugins: [chosenSdk(), requiredBuiltins(), commonJs(), latin1(), licenses()],
+  plugins: [
+    chosenSdk(),
+    requiredBuiltins(),
+    lazyBuiltins(),
+    withoutUnused(),
+    commonJs(),
+    latin1(),
+    licenses(),
+  ],
   // What one command imports when it is needed, another may import at once.
   checks: { ineffectiveDynamicImport: false },
   output: {
@@ -98,6 +106,49 @@ function requiredBuiltins() {
       filter: { code: /import\(['"]node:/ },
       handler: (code) => code.replace(/\bimport\((['"]node:[^)]+)\)/g, 'require($1)'),
     },
+  };
+}
+
+/** Loads a module of Node's own when it is first used: one command needs few of them. */
+function lazyBuiltins() {
+  const lazy = (code, declaration) =>
+    [...code.matchAll(declaration)].reduce((whole, [statement, name, module]) => {
+      const rest = whole.replace(statement, `let ${name};`);
+      const uses = (next) => new RegExp(`(?<![.\\w$]|let |function )${name}\\b${next}`, 'g');
+      // Only where each use of the name is one of the module: then no other variable has it.
+      return rest.match(uses(''))?.length === rest.match(uses('(?=[.(])'))?.length
+        ? rest.replace(uses(''), `(${name} ??= require("${module}"))`)
+        : whole;
+    }, code);
+  return {
+    name: 'lazy-builtins',
+    // In the packages, modules that are imported as a whole; in the chunks what is imported by name.
+    transform: {
+      filter: { id: /\/node_modules\/.*\.[cm]?js$/ },
+      handler: (code) =>
+        lazy(
+          lazy(code, /^(?:const|let|var) (\w+) = require\(['"]((?:node:)?[a-z_]+)['"]\);?$/gm),
+          /^import (?:\* as )?(\w+) from ['"](node:[^'"]+)['"];?$/gm,
+        ),
+    },
+    generateBundle(_, bundle) {
+      for (const chunk of Object.values(bundle).filter(({ type }) => type === 'chunk'))
+        chunk.code = lazy(chunk.code, /^let (\w+) = require\("(node:[^"]+)"\);$/gm);
+    },
+  };
+}
+
+/** Leaves out what the packages load at once and the command line does not use. */
+function withoutUnused() {
+  const instead = [
+    // Threads that write the log.
+    [/\/pino\/lib\/transport\.js$/, 'module.exports = undefined;'],
+    // A checksum of Node's own, from its decompressor.
+    [/\/checksum\/crc32\/Crc32Node\.js$/, "export { Crc32Js as Crc32Node } from './Crc32Js.js';"],
+  ];
+  return {
+    name: 'without-unused',
+    load: (id) => instead.find(([file]) => file.test(id))?.[1],
   };
 }
 

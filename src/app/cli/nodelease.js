@@ -22,4 +22,5 @@ done
 */
   .valueOf();
 
+require('node:module').enableCompileCache?.(`${__dirname}/compile-cache`);
 require('./main.js');

@@ -71,8 +71,11 @@ export class GivenSettings<Rows extends SettingRows> {
    * meant for this one.
    */
   firstFlag(isOne: (row: Setting, name: string) => boolean): Given | undefined {
-    const names = Object.keys(this.rows).filter((name) => isOne(this.#row(name), name));
-    return names.map((name) => this.find(name)).find((given) => given?.flag);
+    // Those that were given, which are few, first: asking all of them takes a start 6 MiB of V8's compilers.
+    const name = Object.keys(this.rows).find(
+      (each) => each in this.sources.flags && isOne(this.#row(each), each),
+    );
+    return name === undefined ? undefined : this.find(name);
   }
 
   /**

@@ -24,8 +24,6 @@ export interface SourceOptions
   readonly keeper?: 'inline' | 'worker';
   /** Whether the keeper's own thread ends a process that does not act on a loss in time. @default false */
   readonly killOnLoss?: boolean;
-  /** Called when the store of a URL and its SDK have been loaded, before the first request. */
-  readonly onStoreOpened?: (() => void) | undefined;
 }
 
 /** Where a node id comes from, and what was opened for it. */
@@ -59,7 +57,6 @@ async function fromStore(options: SourceOptions): Promise<LeaseSource> {
   const { store: given } = options;
   const isOwn = typeof given === 'string';
   const store = isOwn ? await openedStore({ ...options, store: given }, options) : given;
-  options.onStoreOpened?.();
   const { acquireLease } = await import('../../core/lease/acquire/acquire-lease.js');
   return {
     acquire: (onEvent) => acquireLease({ ...options, store, onEvent }),

@@ -114,13 +114,10 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       ...own,
       onRenewed: (deadline) => workload.renewed?.(deadline),
       onLeaseEvent: leaseLog(log),
-      // Before the store is probed: its requests would let the heap grow. After the SDK has been loaded: V8
-      // refuses Node's own compiled modules once a flag has changed.
-      onStoreOpened: isLean && !options.http ? keepMemoryLean : undefined,
       onDiscoveryEvent: zookeeper && (await import('../../kit/log/discovery-log.js')).discoveryLog(log),
       limited: (what, limitMs, step) => withTimeout({ limitMs, clock, log, what }, step),
     });
-    return await runWith(node, workload, { ...options, log }, http);
+    return await runWith(node, workload, { ...options, log }, { http, isLean });
   } catch (error) {
     options.http?.monitor.failed(error);
     throw error;
@@ -152,7 +149,7 @@ async function runWith(
   node: HeldNode,
   workload: Workload,
   options: WorkloadOptions,
-  server: NodeHttp | undefined,
+  { http: server, isLean }: { readonly http: NodeHttp | undefined; readonly isLean: boolean },
 ): Promise<number> {
   const { settings, io, log, http, signals } = options;
   const { url, work: served } = server ?? {};
@@ -175,7 +172,10 @@ async function runWith(
     if (served) await orAborted(served.takePart(lease, log, settings.zookeeper), signals.interrupted);
     await workload.prepare?.(held);
     workEnded = false;
-    const end = await workload.run(held);
+    const ended = workload.run(held);
+    // Once all is loaded: V8 refuses Node's own compiled modules when a flag has changed.
+    if (isLean && !http) keepMemoryLean();
+    const end = await ended;
     workEnded = end.workEnded;
     return end.exitCode;
   } finally {
