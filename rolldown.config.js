@@ -138,17 +138,26 @@ function lazyBuiltins() {
   };
 }
 
-/** Leaves out what the packages load at once and the command line does not use. */
+/** Leaves out what packages load at once, and the command line never uses. */
 function withoutUnused() {
-  const instead = [
+  const unused = [
     // Threads that write the log.
-    [/\/pino\/lib\/transport\.js$/, 'module.exports = undefined;'],
-    // A checksum of Node's own, from its decompressor.
-    [/\/checksum\/crc32\/Crc32Node\.js$/, "export { Crc32Js as Crc32Node } from './Crc32Js.js';"],
+    [/\/pino\/lib\/transport\.js$/, /^.*$/s, 'module.exports = undefined;'],
+    [
+      /\/pino\/lib\/tools\.js$/,
+      "const { isMainThread } = require('worker_threads')",
+      'const isMainThread = true',
+    ],
+    // A checksum by Node's own compression; S3 is asked for none.
+    [/\/checksum\/crc32\/Crc32Node\.js$/, /^.*$/s, "export { Crc32Js as Crc32Node } from './Crc32Js.js';"],
   ];
   return {
     name: 'without-unused',
-    load: (id) => instead.find(([file]) => file.test(id))?.[1],
+    transform: {
+      filter: { id: unused.map(([file]) => file) },
+      handler: (code, id) =>
+        unused.filter(([file]) => file.test(id)).reduce((rest, [, from, to]) => rest.replace(from, to), code),
+    },
   };
 }
 

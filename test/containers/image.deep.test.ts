@@ -92,6 +92,21 @@ describe('the image', () => {
     expect(stdout).toBe(`${version}\n`);
   });
 
+  it('has what Node.js compiles of it, made once, and nobody can change it there', async () => {
+    const debug = ['--env', 'NODE_DEBUG_NATIVE=COMPILE_CACHE'];
+    for (const options of [HARDENED, []]) {
+      const { stderr } = await engine.run(
+        TEST_IMAGE,
+        [...store, ...debug, ...options],
+        ['run', '--', 'true'],
+      );
+      expect(stderr.match(/(?<=cache for \/opt\/nodelease\/dist\/cli\/)\S+(?= was accepted)/g)).toEqual(
+        expect.arrayContaining(['base.js', 'run.js', 'file-lease-store.js']),
+      );
+      expect(stderr).not.toMatch(/writing cache/);
+    }
+  });
+
   it('adds less than a second to the start of a container, the program being given its id from a file store', {
     timeout: 300_000,
   }, async () => {

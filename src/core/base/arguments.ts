@@ -88,10 +88,12 @@ const ARGUMENTS: Kinds = {
  * @param kinds what is particular to the function @throws {ConfigError}
  */
 export function checkArguments(given: object, kinds: Kinds = {}): void {
-  for (const [name, value] of Object.entries(given)) {
-    const { is, expected } = kinds[name] ?? ARGUMENTS[name] ?? usual(name) ?? OBJECT;
-    if (!is(value)) throw new ConfigError(name, value, expected);
-  }
+  for (const [name, value] of Object.entries(given))
+    check(name, value, kinds[name] ?? ARGUMENTS[name] ?? usual(name) ?? OBJECT);
+}
+
+function check(name: string, value: unknown, { is, expected }: Kind): void {
+  if (!is(value)) throw new ConfigError(name, value, expected);
 }
 
 /**
@@ -106,12 +108,14 @@ export function checked<T extends object>(
   label = 'options',
   usuals: readonly string[] = Object.keys(Object(options)),
 ): T {
-  checkArguments({ [label]: options }, { [label]: OBJECT });
+  check(label, options, OBJECT);
   const given = options as Readonly<Record<string, unknown>>;
-  for (const name of usuals)
-    if (!Object.hasOwn(kinds, name) && given[name] !== undefined && usual(name))
-      checkArguments({ [name]: given[name] });
-  for (const name of Object.keys(kinds)) checkArguments({ [name]: given[name] }, kinds);
+  for (const name of usuals) {
+    const value = given[name];
+    const meant = value === undefined || Object.hasOwn(kinds, name) ? undefined : usual(name);
+    if (meant) check(name, value, meant);
+  }
+  for (const [name, meant] of Object.entries(kinds)) check(name, given[name], meant);
   return options;
 }
 

@@ -80,7 +80,7 @@ const WITHOUT_PAUSE = { retries: Number.POSITIVE_INFINITY, minTimeout: 0, factor
 export function retrying(policy: RetryPolicy): Retry {
   const { clock, random, signal, mayPass, onFailure, until: limit } = policy;
   const { timeoutMs = limit === undefined ? Number.POSITIVE_INFINITY : 0, backoff = SERVER_AWAY } = policy;
-  return (attempt) => {
+  return async (attempt) => {
     const until = Math.max(limit ?? 0, clock.monotonic() + timeoutMs);
     const call = (number: number) => {
       signal?.throwIfAborted();
@@ -98,7 +98,14 @@ export function retrying(policy: RetryPolicy): Retry {
       // The process may have been paused meanwhile.
       if (clock.monotonic() >= until) throw error;
     };
-    return pRetry(call, {
+    // Most calls succeed at once, and take no policy: a fifth of the time of a lock.
+    let first: unknown;
+    try {
+      return await call(1);
+    } catch (error) {
+      first = error;
+    }
+    return pRetry((number) => (number === 1 ? Promise.reject(first) : call(number)), {
       ...WITHOUT_PAUSE,
       onFailedAttempt: ({ error, attemptNumber }) => pauseAfter(error, attemptNumber),
     });

@@ -46,7 +46,10 @@ export class CallQueue {
   }
 
   /** Resolves with the session as soon as there is a connection. */
-  whenConnected(options: CallOptions): Promise<ConnectedState> {
+  async whenConnected(options: CallOptions): Promise<ConnectedState> {
+    const { state } = this.keeper;
+    const { sessionId, signal } = options;
+    if (state.status === 'connected' && sessionId === undefined && !signal?.aborted) return state;
     return this.#run({ operation: 'connect', writes: false }, options, async (state) => state);
   }
 

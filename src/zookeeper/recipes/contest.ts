@@ -1,3 +1,4 @@
+import type { Retry } from '../../core/base/retry.js';
 import { BoundSession } from '../client/bound-session.js';
 import { SessionDeadline } from '../client/session-deadline.js';
 import { isFault } from '../client/zookeeper.js';
@@ -120,7 +121,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     const { clock, path: parent } = recipe;
     const { path } = own;
     const name = path.slice(parent.length + 1);
-    const retry = wait.retryIn(session);
+    const retry: Retry = (attempt) => wait.retryIn(session)(attempt);
     const list = () => retry((call) => session.children(parent, call));
     const beat = async () => {
       const beatAt = clock.monotonic();

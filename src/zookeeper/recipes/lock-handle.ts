@@ -231,6 +231,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     const { clock } = this.recipe;
     const until = clock.monotonic() + Math.min(WATCH_AFTER_MS, this.held.deadline.timeoutMs * WATCH_SHARE);
     await clock.sleep(MOMENT_MS);
+    if (!this.isHeld) return;
     // After a pause of this process at once.
     await sleepUntil(clock, until, this.ending).catch(() => undefined);
     if (!this.isHeld) return;

@@ -78,7 +78,14 @@ export async function inTime<T>(
   const either = limit ? limit.signal : signal;
   const retryIn = (session?: BoundSession) => whileConnectionIsAway({ ...recipe, signal: either }, session);
   try {
-    return await work({ recipe, signal: either, isTry, late, retry: retryIn(), retryIn });
+    return await work({
+      recipe,
+      signal: either,
+      isTry,
+      late,
+      retry: (attempt) => retryIn()(attempt),
+      retryIn,
+    });
   } catch (error) {
     if (isFault(error, 'aborted')) either?.throwIfAborted();
     throw error;

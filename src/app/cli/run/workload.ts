@@ -94,6 +94,13 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     // The first line: a slip in it makes another cluster.
     logSource(settings, log);
     http?.announce(log);
+    if (
+      parseInt(process.versions.node, 10) < 22 &&
+      env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED !== 'true'
+    )
+      log.warn(
+        `Node.js ${process.versions.node} is supported until the AWS SDK drops it in January 2027: use 22 or later`,
+      );
     if (processId === 1)
       log.warn(
         'node as process 1 collects no orphaned processes: start the nodelease script by its own name',

@@ -62,7 +62,7 @@ export class LibrarySession extends LibraryConnection {
     checkSize(data.length);
     return this.requests.send(
       Request.create(Op.createWithStat, path, data, this.#accessTo(mode), mode),
-      (answer) => ({ path: answer.text(), createdZxid: answer.stat().createdZxid }),
+      (answer) => ({ path: answer.text(), createdZxid: answer.long() }),
     );
   }
 

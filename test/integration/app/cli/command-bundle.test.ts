@@ -19,14 +19,14 @@ afterEach(async () => {
 });
 
 /**
- * The files that the main thread of a command has loaded: V8 writes the coverage of each thread down when it
+ * The URLs of what the main thread of a command has loaded: V8 writes the coverage of each thread down when it
  * ends.
  */
-async function loadedFiles(
+async function loadedModules(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<string[]> {
-  const coverage = join(folder, 'coverage');
+  const coverage = await mkdtemp(join(folder, 'coverage-'));
   const task = runCli(args, { env: { ...env, NODE_V8_COVERAGE: coverage } });
   expect((await task.exit).code, task.stderr()).toBe(0);
   const reports = await Promise.all(
@@ -35,9 +35,25 @@ async function loadedFiles(
   const threads = reports.map((report) =>
     (JSON.parse(report) as { result: { url: string }[] }).result.map(({ url }) => url),
   );
-  const files = threads.find((urls) => urls.some((url) => url.endsWith('/nodelease.js'))) ?? [];
-  return files.filter((url) => url.startsWith('file:')).sort();
+  const urls = threads.find((each) => each.some((url) => url.endsWith('/nodelease.js'))) ?? [];
+  return urls.sort();
 }
+
+async function loadedFiles(...command: Parameters<typeof loadedModules>): Promise<string[]> {
+  return (await loadedModules(...command)).filter((url) => url.startsWith('file:'));
+}
+
+/** Those of Node's own modules that are for everyone: the rest differs from version to version. */
+async function loadedBuiltins(...command: Parameters<typeof loadedModules>): Promise<string[]> {
+  const own = /^node:(?!internal\/|_)(.+)$/;
+  return (await loadedModules(...command)).flatMap((url) => own.exec(url)?.[1] ?? []);
+}
+
+const FOR_EVERY_COMMAND = [
+  ...['buffer', 'console', 'diagnostics_channel', 'events', 'fs', 'module', 'net', 'os', 'path', 'process'],
+  ...['stream', 'stream/promises', 'string_decoder', 'tty', 'url'],
+];
+const FOR_A_CHILD = ['child_process', 'crypto', 'dgram', 'fs/promises', 'perf_hooks', 'timers', 'util'];
 
 /** Sources and packages that files of the bundle were made of. */
 async function partsOf(files: readonly string[]): Promise<string[]> {
@@ -86,14 +102,7 @@ describe('the bundled command', () => {
         'on-exit-leak-free',
         'p-retry',
       ],
-      ...[
-        'pino',
-        'pino-std-serializers',
-        'quick-format-unescaped',
-        'safe-stable-stringify',
-        'sonic-boom',
-        'thread-stream',
-      ],
+      ...['pino', 'pino-std-serializers', 'quick-format-unescaped', 'safe-stable-stringify', 'sonic-boom'],
     ]);
     const other =
       /^src\/(node\/monitor\/|app\/console\/|core\/store\/(file|memory)\/(?!.*-kind\.ts$))|(node-http|node-server|zookeeper-client|discoverer)\.ts$/;
@@ -105,6 +114,16 @@ describe('the bundled command', () => {
     const parts = await partsOf(files);
     expect(parts.filter((part) => /aws|smithy|store\/(s3|memory)\/(?!.*-kind\.ts$)/.test(part))).toEqual([]);
     expect(parts).toContain('src/core/store/file/file-lease-store.ts');
+  });
+
+  it('loads those modules of Node.js that a command uses, and no others', async () => {
+    const store = await fleetStore('s3', inject('s3'));
+    const run = (...options: string[]) => ['run', '--nodes', '1', ...options, '--', 'true'];
+    expect(await loadedBuiltins(['--version'])).toEqual(FOR_EVERY_COMMAND);
+    const onFiles = [...FOR_EVERY_COMMAND, ...FOR_A_CHILD];
+    expect(await loadedBuiltins(run('--store', `file:${folder}/leases`))).toEqual(onFiles.sort());
+    const onS3 = [...onFiles, 'http', 'https', 'tls', 'v8'];
+    expect(await loadedBuiltins(run(...store.options), store.env)).toEqual(onS3.sort());
   });
 
   it('loads with HTTP the metrics of the process, and leaves the answers to a separate thread', async () => {
@@ -138,6 +157,20 @@ describe('the bundled command', () => {
       return /[\u0100-\uffff]|\bimport\(["']node:/.test(text) ? [name] : [];
     });
     expect((await Promise.all(costly)).flat()).toEqual([]);
+  });
+
+  it('says in one line of its own until when an old Node.js is supported, and the SDK says nothing', async () => {
+    const store = await fleetStore('s3', inject('s3'));
+    const env = { ...store.env, AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: '' };
+    const task = runCli(['run', '--nodes', '1', '--log-level', 'warn', ...store.options, '--', 'true'], {
+      env,
+    });
+    expect((await task.exit).code).toBe(0);
+    const said = task.stderr().match(/.*January 2027.*/g) ?? [];
+    const isOld = Number(process.versions.node.split('.')[0]) < 22;
+    expect(said).toEqual(
+      isOld ? [expect.stringContaining(`"msg":"Node.js ${process.versions.node} is supported until`)] : [],
+    );
   });
 
   it('instruments the installed S3 client where an OpenTelemetry SDK was loaded before it', async () => {

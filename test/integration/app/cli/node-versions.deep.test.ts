@@ -15,6 +15,7 @@ const CORE = [
   'test/contract/',
   'test/simulation/',
   'run-command',
+  'command-bundle',
   'id-command',
   'status-command',
   'discovery-tree',
@@ -22,7 +23,7 @@ const CORE = [
 ];
 const LIMIT_MS = 1_800_000;
 
-describe.each([22, 24])('Node.js %i', (major) => {
+describe.each([22, 24, 26])('Node.js %i', (major) => {
   it('passes the core tests, with the command and all programs on it', {
     timeout: LIMIT_MS + 120_000,
   }, async () => {
