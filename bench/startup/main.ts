@@ -1,12 +1,18 @@
-// `npm run bench:startup`: what the start of a command costs compared with a bare node, measured in turns in
-// one run. Prints a table, and judges nothing.
+// `npm run bench:startup`: what the start of a command costs, compared with a bare Node and with a bundled
+// program that makes one PUT and one GET by the same SDK. On each version of Node, measured in turns in one
+// run. Prints tables, and judges nothing.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { build } from 'esbuild';
 import { awsEnvironment, createBucket } from '../../test/support/bucket.js';
+import { installed } from '../../test/support/installed.js';
+import { packageRoot } from '../../test/support/package-root.js';
 import { cliFile } from '../../test/support/processes.js';
 import { startMinio } from '../../test/support/servers/minio.js';
 import { markdownTable } from '../markdown.js';
@@ -15,100 +21,106 @@ import { median } from '../report.js';
 /** A program whose start is measured. */
 interface Program {
   readonly name: string;
-  /** It writes to standard output when it has started. */
   readonly args: readonly string[];
+  readonly env?: () => NodeJS.ProcessEnv;
 }
 
-/** What one start took. */
+/** What one start took, to the end of the process. */
 interface Start {
-  /** From the spawn to the first output, in milliseconds. */
+  /** Processor time, in milliseconds. */
   readonly ms: number;
-  /** The largest resident set until then, in MiB. */
+  /** The largest resident set, in MiB. */
   readonly mib: number;
 }
 
-const ROUNDS = 21;
+const ROUNDS = 15;
 const WARM_UP_ROUNDS = 2;
+const MAJORS = [22, 24, 26];
 
-const BARE = { name: 'node -e 0', args: ['-e', 'fs.writeSync(1, "0")'] };
+const folder = mkdtempSync(join(tmpdir(), 'nodelease-bench-'));
+const MEASURED = join(packageRoot, 'bench/startup/measured.cjs');
 
-/** Starts a program, and ends with it. */
-async function start({ name, args }: Program, env: NodeJS.ProcessEnv): Promise<Start> {
-  const begun = performance.now();
-  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+async function start(node: string, { name, args, env }: Program): Promise<Start> {
+  const child = spawn(node, [MEASURED, ...args], {
+    env: { ...process.env, ...env?.() },
+    stdio: ['ignore', 'ignore', 'inherit', 'pipe'],
+  });
   const exit = once(child, 'exit');
-  await once(child.stdout, 'data');
-  const ms = performance.now() - begun;
-  const mib = peakMib(child.pid);
+  const taken = await text(child.stdio[3] as Readable);
   const [code] = await exit;
   if (code !== 0) throw new Error(`${name} ended with ${code}`);
-  // It has ended before its memory could be read: rare, and no measurement.
-  return mib === undefined ? start({ name, args }, env) : { ms, mib };
+  return JSON.parse(taken) as Start;
 }
 
-/** proc(5): the peak resident set of a process that has not ended. */
-function peakMib(pid: number | undefined): number | undefined {
-  const kib = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
-  return kib === undefined ? undefined : Number(kib) / 1024;
-}
-
-async function measure(programs: readonly Program[], env: NodeJS.ProcessEnv): Promise<Start[][]> {
+async function measure(node: string, programs: readonly Program[]): Promise<string> {
   const starts = programs.map((): Start[] => []);
   // In turns, so that whatever else the machine does falls on all of them.
-  for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round += 1) {
+  for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round += 1)
     for (const [index, program] of programs.entries()) {
-      const taken = await start(program, env);
+      const taken = await start(node, program);
       if (round >= 0) starts[index]?.push(taken);
     }
-  }
-  return starts;
+  // Whatever else the machine does only ever adds time.
+  const all = starts.map((taken) => ({
+    ms: Math.min(...taken.map(({ ms }) => ms)),
+    mib: median(taken.map(({ mib }) => mib)),
+  }));
+  const [bare, sdk] = all as [Start, Start];
+  const times = (value: number, of: number) => (value / of).toFixed(2);
+  const rows = all.map(({ ms, mib }, index) => [
+    programs[index]?.name ?? '',
+    ...[ms.toFixed(0), times(ms, bare.ms), times(ms, sdk.ms)],
+    ...[mib.toFixed(1), times(mib, bare.mib), times(mib, sdk.mib)],
+  ]);
+  return markdownTable(['', 'ms', '/ bare', '/ SDK', 'peak MiB', '/ bare', '/ SDK'], rows);
 }
 
 // The SDK's warning that it will need a newer Node one day is of no use in a measurement.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
 
 const server = await startMinio();
-const folder = mkdtempSync(join(tmpdir(), 'nodelease-bench-'));
 try {
+  Object.assign(process.env, awsEnvironment(server));
   const bucket = await createBucket(server);
+  const bundled = join(folder, 'get-and-put.cjs');
+  await build({
+    ...{ entryPoints: [join(packageRoot, 'bench/startup/get-and-put.ts')], outfile: bundled },
+    ...{ bundle: true, platform: 'node', logLevel: 'error' },
+  });
   const run = (...store: string[]) => [
-    cliFile,
-    'run',
-    '--log-level',
-    'warn',
-    '--nodes',
-    '4',
-    ...store,
-    '--',
-    'echo',
-    'started',
+    ...[cliFile, 'run', '--log-level', 'error', '--nodes', '4', ...store],
+    ...['--', 'true'],
   ];
+  const onS3 = run('--store', `s3://${bucket.name}/bench`, '--endpoint', server.endpoint);
   const programs: Program[] = [
-    BARE,
+    { name: 'nothing', args: [] },
+    { name: 'one PUT and one GET by the SDK', args: [bundled, server.endpoint, bucket.name] },
     { name: 'nodelease --version', args: [cliFile, '--version'] },
-    { name: 'nodelease run, file:', args: run('--store', `file:${folder}`) },
+    { name: 'nodelease run, file:', args: run('--store', `file:${folder}/leases`) },
+    { name: 'nodelease run, S3', args: onS3 },
     {
-      name: 'nodelease run, S3',
-      args: run('--store', `s3://${bucket.name}/bench`, '--endpoint', server.endpoint),
+      name: 'the same, its first start',
+      args: onS3,
+      env: () => ({ NODE_COMPILE_CACHE: mkdtempSync(join(folder, 'compile-cache-')) }),
+    },
+    {
+      name: 'the same, without a compile cache',
+      args: onS3,
+      env: () => ({ NODE_DISABLE_COMPILE_CACHE: '1' }),
     },
   ];
-  const starts = await measure(programs, { ...process.env, ...awsEnvironment(server) });
-  const medians = starts.map((taken) => ({
-    ms: median(taken.map(({ ms }) => ms)),
-    mib: median(taken.map(({ mib }) => mib)),
-  }));
-  const bare = medians[0] ?? { ms: Number.NaN, mib: Number.NaN };
-  const rows = medians.map(({ ms, mib }, index) => [
-    programs[index]?.name ?? '',
-    ...[ms.toFixed(0), (ms / bare.ms).toFixed(2), mib.toFixed(1), (mib / bare.mib).toFixed(2)],
-  ]);
   process.stdout.write(
-    `Node ${process.version}, ${cpus()[0]?.model ?? 'an unknown processor'}, ${cpus().length} threads, ${server.description}.\n`,
+    `${cpus()[0]?.model ?? 'An unknown processor'}, ${cpus().length} threads, ${server.description}.\n` +
+      `The least processor time and the median of the peak memory, of ${ROUNDS} starts in turns, to the end of the process.\n`,
   );
-  process.stdout.write(
-    `Until the first output, of \`run\` that of the child; medians of ${ROUNDS}, in turns.\n\n`,
-  );
-  process.stdout.write(`${markdownTable(['', 'ms', 'ratio', 'peak MiB', 'ratio'], rows)}\n`);
+  const nodes = [process.execPath];
+  for (const major of MAJORS) nodes.push(await installed('install-node.sh', [String(major)], 'install npm'));
+  for (const node of nodes) {
+    const version = spawn(node, ['--version'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    process.stdout.write(
+      `\nNode ${(await text(version.stdout)).trim()}\n\n${await measure(node, programs)}\n`,
+    );
+  }
 } finally {
   rmSync(folder, { recursive: true });
   await server.stop();

@@ -22,5 +22,6 @@ done
 */
   .valueOf();
 
+// From Node.js 22.8 on. Next to the program: who may write there may change the program, too.
 require('node:module').enableCompileCache?.(`${__dirname}/compile-cache`);
 require('./main.js');

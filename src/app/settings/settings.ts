@@ -58,6 +58,8 @@ export interface Settings extends PlainSettings, ReadSettings, StoreAccess {
 export function readSettings(sources: SettingSources): Settings {
   checkNoneEmpty(sources);
   const all: AllSettings = new GivenSettings(sources, ROWS);
+  // What is no plain text is refused also where nothing reads it.
+  for (const { name } of SETTINGS) all.find(name);
   const store = all.readOrDefault('store');
   const nodeId = all.find('node-id');
   const settings: Settings = {
