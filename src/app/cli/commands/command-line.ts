@@ -46,15 +46,16 @@ export async function runCommandLine(
     .usage('<command> [options] | --version')
     .addHelpText('after', examplesOf({ examples: ['demo', 'run -- node server.js'] }));
 
-  const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => args[at] === word));
+  // `help run`, or `zk help lock`.
+  const words = args.filter((word) => word !== 'help');
+  const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
+  const name = named?.name.split(' ') ?? [];
+  const line = named && args[0] === 'help' ? [...name, '--help', ...words.slice(name.length)] : args;
   // Split by hand: all words after the first -- are the child's.
-  const split = named?.runs ? args.indexOf('--') : -1;
-  const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
-  // `--help tls`, or `help run tls`.
-  const asked = own.find(
-    (word, at) =>
-      !word.startsWith('-') && (own[at - 2] === 'help' || ['-h', '--help'].includes(`${own[at - 1]}`)),
-  );
+  const split = named?.runs ? line.indexOf('--') : -1;
+  const [own, childCommand] = split < 0 ? [line, undefined] : [line.slice(0, split), line.slice(split + 1)];
+  // `--help tls`.
+  const asked = own.find((word, at) => !word.startsWith('-') && ['-h', '--help'].includes(`${own[at - 1]}`));
 
   /** Has commander throw instead of ending the process. */
   const settle = (command: Command) =>
@@ -85,11 +86,11 @@ export async function runCommandLine(
     made.set(name, command);
     return command;
   };
-  // All of them, with their options, take a tenth of the start of a run.
+  // All of them take a twentieth of the start of a run, and as much again with their options.
   for (const row of named === undefined ? ROWS : [named]) {
     const command = make(row.name, row.description);
     if (row.door) command.helpGroup(`${row.door}:`);
-    if (!('load' in row)) continue;
+    if (!('load' in row) || named === undefined) continue;
     for (const argument of row.arguments ?? []) command.argument(...argument);
     for (const option of optionsOf(row)) addOption(command, option);
     // Before the options, which may fill screens.

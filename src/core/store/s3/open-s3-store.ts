@@ -70,6 +70,7 @@ export async function createS3Client(options: S3ClientOptions): Promise<S3Client
   const region = options.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
   const config: S3ClientConfig & { readonly ignoreCache: true } = {
     maxAttempts: 1,
+    retryMode: 'standard',
     // For the providers of credentials: a file is read whenever they are asked, since it may have been
     // rewritten.
     ignoreCache: true,
