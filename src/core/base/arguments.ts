@@ -88,8 +88,9 @@ const ARGUMENTS: Kinds = {
  * @param kinds what is particular to the function @throws {ConfigError}
  */
 export function checkArguments(given: object, kinds: Kinds = {}): void {
-  for (const [name, value] of Object.entries(given))
-    check(name, value, kinds[name] ?? ARGUMENTS[name] ?? usual(name) ?? OBJECT);
+  const values = given as Readonly<Record<string, unknown>>;
+  for (const name of Object.keys(values))
+    check(name, values[name], kinds[name] ?? ARGUMENTS[name] ?? usual(name) ?? OBJECT);
 }
 
 function check(name: string, value: unknown, { is, expected }: Kind): void {
@@ -115,7 +116,7 @@ export function checked<T extends object>(
     const meant = value === undefined || Object.hasOwn(kinds, name) ? undefined : usual(name);
     if (meant) check(name, value, meant);
   }
-  for (const [name, meant] of Object.entries(kinds)) check(name, given[name], meant);
+  for (const name of Object.keys(kinds)) check(name, given[name], kinds[name] as Kind);
   return options;
 }
 

@@ -237,14 +237,16 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
 
   async #giveBack(): Promise<void> {
     const { clock, random, emit } = this.holding;
-    const retry = retrying({
-      ...{ clock, random, backoff: this.timing.backoff },
-      // Past the deadline there is nothing left to give back early.
-      until: Math.min(this.deadline, clock.monotonic() + RELEASE_TIMEOUT_MS),
-      mayPass: (error) => error instanceof Overtaken || this.mayPass(error),
-    });
+    // Past the deadline there is nothing left to give back early.
+    const until = Math.min(this.deadline, clock.monotonic() + RELEASE_TIMEOUT_MS);
+    const mayPass = (error: unknown) => error instanceof Overtaken || this.mayPass(error);
+    // Most succeed at once: a policy is made for those that do not.
+    const again = (failure: unknown) =>
+      retrying({ clock, random, backoff: this.timing.backoff, until, mayPass })((_, attempt) =>
+        attempt === 1 ? Promise.reject(failure) : this.giveBack(),
+      );
     try {
-      await retry(() => this.giveBack());
+      await this.giveBack().catch(again);
       emit({ type: 'released' });
     } catch (error) {
       emit({ type: 'release-failed', error });
