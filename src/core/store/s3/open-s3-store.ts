@@ -104,6 +104,14 @@ export async function createS3Client(options: S3ClientOptions): Promise<S3Client
   }
 }
 
+/** Steps of each request that do nothing for those of a store. */
+const UNUSED_STEPS = [
+  'loggerMiddleware',
+  'recursionDetectionMiddleware',
+  'regionRedirectMiddleware',
+  'addExpectContinueMiddleware',
+];
+
 function makeClient(config: S3ClientConfig): S3Client {
   ensureHome(process.env);
   // The SDK greets every process on an older Node with six lines on standard error, once; which Node this
@@ -111,7 +119,9 @@ function makeClient(config: S3ClientConfig): S3Client {
   const before = process.env[WARNING_SWITCH];
   process.env[WARNING_SWITCH] = 'true';
   try {
-    return new S3Client(config);
+    const client = new S3Client(config);
+    for (const step of UNUSED_STEPS) client.middlewareStack.remove(step);
+    return client;
   } finally {
     if (before === undefined) delete process.env[WARNING_SWITCH];
     else process.env[WARNING_SWITCH] = before;

@@ -53,7 +53,7 @@ const FOR_EVERY_COMMAND = [
   ...['buffer', 'console', 'diagnostics_channel', 'events', 'fs', 'module', 'net', 'os', 'path', 'process'],
   ...['stream', 'stream/promises', 'string_decoder', 'tty', 'url'],
 ];
-const FOR_A_CHILD = ['child_process', 'crypto', 'dgram', 'fs/promises', 'perf_hooks', 'timers', 'util'];
+const FOR_A_CHILD = ['child_process', 'crypto', 'dgram', 'fs/promises', 'timers', 'util'];
 
 /** Sources and packages that files of the bundle were made of. */
 async function partsOf(files: readonly string[]): Promise<string[]> {
