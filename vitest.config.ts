@@ -148,6 +148,8 @@ export default defineConfig({
           ...onServers,
           name: 'bench',
           include: ['bench/**/*.bench.ts'],
+          // What is built runs as its users have it, without what vitest adds to each call of a module.
+          server: { deps: { external: [/\/dist\//] } },
           fileParallelism: false,
           sequence: { groupOrder: 7 },
         },

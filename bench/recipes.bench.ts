@@ -1,7 +1,11 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterEach, beforeAll, beforeEach, expect, inject, it } from 'vitest';
-import { systemClock, systemRandom } from '../src/core/base/system.js';
-import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/client/zookeeper-client.js';
-import { type LockHandle, lock } from '../src/zookeeper/recipes/index.js';
+import type * as client from '../src/zookeeper/client/index.js';
+import type { ZooKeeperClient } from '../src/zookeeper/client/zookeeper-client.js';
+import type * as recipes from '../src/zookeeper/recipes/index.js';
+import type { LockHandle } from '../src/zookeeper/recipes/index.js';
+import { packageRoot } from '../test/support/package-root.js';
 import { stopLinePeers } from '../test/support/peers/line-peer.js';
 import { type RecipePeer, startCuratorRecipes } from '../test/support/peers/recipe-peer.js';
 import { fourLetter } from '../test/support/servers/zookeeper-process.js';
@@ -12,9 +16,15 @@ import { median, report } from './report.js';
 /** How much of Curator's time the same may take here: what two measurements of the same thing differ by. */
 const NOT_SLOWER = 1.1;
 const WAITING = 100;
+/** As a service that runs for long: V8 compiles the last functions of a lock after some ten thousand. */
+const WARM = { counted: 20, warmUp: 60 };
 /** The compiler's best, as a service that runs for long has it. */
 const JAVA_OPTIONS = ['-Xmx256m', '-XX:+UseSerialGC', '-Dorg.slf4j.simpleLogger.defaultLogLevel=error'];
 const SESSION_TIMEOUT_MS = 30_000;
+
+const dist = pathToFileURL(join(packageRoot, 'dist/zookeeper/')).href;
+const { openZooKeeper } = (await import(`${dist}client/index.js`)) as typeof client;
+const { lock } = (await import(`${dist}recipes/index.js`)) as typeof recipes;
 
 const { connect } = inject('zookeeper');
 let java: RecipePeer;
@@ -28,12 +38,7 @@ beforeAll(() => {
 beforeEach(async () => {
   base = uniqueChroot('recipes');
   java = await startCuratorRecipes({ connect, sessionTimeoutMs: SESSION_TIMEOUT_MS }, JAVA_OPTIONS);
-  ours = openZooKeeper({
-    connect,
-    sessionTimeoutMs: SESSION_TIMEOUT_MS,
-    clock: systemClock,
-    random: systemRandom,
-  });
+  ours = openZooKeeper({ connect, sessionTimeoutMs: SESSION_TIMEOUT_MS });
   await ours.whenConnected();
 });
 afterEach(async () => {
@@ -89,7 +94,7 @@ it('an uncontended lock', { timeout: 600_000 }, async () => {
     return measured;
   };
   const turns = await inTurns(
-    { counted: 20, warmUp: 20 },
+    WARM,
     () =>
       counted('plain', async () =>
         micros(await java.call<number[]>('uncontended', { path: javaPath, count })),
@@ -166,7 +171,7 @@ function prepareJava(path: string): () => Promise<() => Promise<readonly number[
 
 it(`a lock that ${WAITING} wait for`, { timeout: 600_000 }, async () => {
   const turns = await inTurns(
-    { counted: 15, warmUp: 15 },
+    WARM,
     () => handOver(prepareJava(newPath())),
     () => handOver(prepareOurs(newPath())),
   );
