@@ -178,6 +178,13 @@ export interface LeaseStore {
   changed?(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void>;
 
   /**
+   * A text that changes whenever the store may have gone back in time: restored from a copy, promoted from a
+   * replica without the last writes, replaced. Asked anew at each call. Offered where the store can tell; on
+   * others `nodelease init --restored` says it.
+   */
+  epoch?(options?: StoreCallOptions): Promise<string>;
+
+  /**
    * What `nodelease doctor` shows of the servers, in addition to the probe. Offered where there is
    * something to say.
    */

@@ -6,9 +6,10 @@ import { availability, type LeaseState, revived } from '../model/lease-state.js'
 import type { StoredCluster } from '../session/cluster-store.js';
 import { type CandidateScan, CandidateScanner } from './candidate-scan.js';
 import { type Candidate, CandidateChoice } from './candidates.js';
-import { type AcquireContext, Claimant, type FreeLease } from './claim.js';
+import { type AcquireContext, Claimant, type FreeLease, type Place } from './claim.js';
 import type { PartialListing } from './partial-listing.js';
 import { Preference } from './preference.js';
+import { settleEpoch } from './settled-epoch.js';
 import { type ScanPlan, WaitForFreeId } from './wait-for-free-id.js';
 
 /** An acquired node id, and its state before. */
@@ -83,8 +84,10 @@ export class Acquirer {
       let scan = await this.#waitForFormer(await this.#scanner.first(cluster, listing));
       for (;;) {
         this.options.signal?.throwIfAborted();
-        // 2. Try the candidates, one after the other.
-        const outcome = await this.#tryInTurn(scan);
+        // 2. Try the candidates, one after the other, in a store that has not gone back.
+        const settled = await this.#whileSettling(scan);
+        scan = settled.scan;
+        const outcome = await this.#tryInTurn(scan, settled.epoch);
         if (outcome.kind === 'acquired') return outcome.acquisition;
         // 3. Scan again: soon after a lost race, at once if there may be more candidates, otherwise after a wait.
         if (outcome.kind === 'lost') {
@@ -138,8 +141,40 @@ export class Acquirer {
     return scan;
   }
 
+  /**
+   * Scans again until the store's epoch is settled: before that, an id that looks free may be held (rule 10).
+   * Asks for nothing where no id looks free.
+   *
+   * @returns the scan, and the epoch that the store told after it
+   * @throws {AcquireTimeoutError} when the time is up
+   */
+  async #whileSettling(
+    first: CandidateScan,
+  ): Promise<{ readonly scan: CandidateScan; readonly epoch: string | undefined }> {
+    const { session, clock, signal, emit, until } = this.options;
+    for (let scan = first; ; scan = await this.#scanner.again(scan.cluster, ALL_PAGES, true)) {
+      if (scan.candidates.length === 0) return { scan, epoch: undefined };
+      const step = await settleEpoch(this.options, scan.cluster);
+      if (step.kind === 'settled') return { scan, epoch: step.told };
+      if (step.kind === 'recorded') continue;
+      const why = 'the store has been restored, promoted or replaced: what looks free may be held';
+      const now = clock.monotonic();
+      const restMs = step.until + 1 - now;
+      if (now >= until)
+        throw new AcquireTimeoutError(
+          `${session.store.url}: ${why}; node ids are given out in ${Math.ceil(restMs)} ms`,
+        );
+      const sleepMs = Math.min(restMs, until - now);
+      emit({ type: 'waiting', sleepMs, why });
+      await clock.sleep(sleepMs, signal);
+    }
+  }
+
   /** Tries one id after the other. */
-  async #tryInTurn({ candidates, cluster, listing }: CandidateScan): Promise<ScanOutcome> {
+  async #tryInTurn(
+    { candidates, cluster, listing }: CandidateScan,
+    epoch: string | undefined,
+  ): Promise<ScanOutcome> {
     const lossesBefore = this.#choice.losses;
     const groups = await this.#preference.inOrder(candidates, lossesBefore > 0);
     // Reading one object is cheaper than listing many pages again.
@@ -148,7 +183,7 @@ export class Acquirer {
       while (rest.length > 0) {
         this.options.signal?.throwIfAborted();
         const candidate = this.#choice.next(rest);
-        const outcome = await this.#try(candidate, cluster);
+        const outcome = await this.#try(candidate, { cluster, epoch });
         if (outcome.kind === 'acquired') return outcome;
         if (outcome.notBefore !== undefined) this.#scanner.dismiss(candidate, outcome.notBefore);
         if (outcome.kind === 'not-free' || this.#choice.lost()) continue;
@@ -174,17 +209,18 @@ export class Acquirer {
     if (sleepMs > 0) await clock.sleep(sleepMs, signal);
   }
 
-  async #try(candidate: Candidate, cluster: StoredCluster): Promise<CandidateOutcome> {
+  async #try(candidate: Candidate, place: Place): Promise<CandidateOutcome> {
     const { id, key, row } = candidate;
     if (row === undefined)
-      return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
+      return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', place);
+    const { config } = place.cluster;
     const { session, clock, retry } = this.options;
     const object = await retry((call) => session.read(key, call));
     const readAt = clock.monotonic();
     if (object === undefined) return { kind: 'lost' };
     let state: LeaseState;
     try {
-      state = revived(nativeCodec.decode(object.body, object.metadata), cluster.config.generation);
+      state = revived(nativeCodec.decode(object.body, object.metadata), config.generation);
     } catch (error) {
       const isForeign = error instanceof LeaseUnreadableError && error.isForeign;
       if (isForeign) this.#foreign = `${key} ${error.problem}`;
@@ -192,18 +228,18 @@ export class Acquirer {
       this.#scanner.reportDamage(key, `${explain(error)}; left as it is${advice}`);
       return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
     }
-    const chance = availability(state, object.age, cluster.config.graceMs);
+    const chance = availability(state, object.age, config.graceMs);
     if (chance.kind === 'retired') return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
     if (chance.kind === 'free')
-      return this.#take({ id, previous: state, etag: object.etag }, chance.from, cluster);
+      return this.#take({ id, previous: state, etag: object.etag }, chance.from, place);
     const notBefore = readAt + session.untilTold(chance.waitMs, object);
     // A changed etag means that another task took it after the listing. The rest of the listing is just as
     // old.
     return { kind: object.etag === row.etag ? 'not-free' : 'lost', notBefore };
   }
 
-  async #take(free: FreeLease, from: Acquisition['from'], cluster: StoredCluster): Promise<CandidateOutcome> {
-    const tenure = await this.#claimant.take(free, cluster);
+  async #take(free: FreeLease, from: Acquisition['from'], place: Place): Promise<CandidateOutcome> {
+    const tenure = await this.#claimant.take(free, place);
     return tenure === undefined ? { kind: 'lost' } : { kind: 'acquired', acquisition: { ...tenure, from } };
   }
 

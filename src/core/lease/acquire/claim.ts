@@ -10,6 +10,7 @@ import {
   type HeldLease,
   type LeaseState,
   leaseKey,
+  mayBeOutdated,
   previousHolder,
   stampedUntilOf,
 } from '../model/lease-state.js';
@@ -45,6 +46,13 @@ export interface FreeLease {
   readonly etag: string | undefined;
 }
 
+/** Where an id is taken. */
+export interface Place {
+  readonly cluster: StoredCluster;
+  /** What the store told of its epoch before the lease was read; undefined where it tells nothing. */
+  readonly epoch: string | undefined;
+}
+
 interface AcquiringWrite {
   readonly key: string;
   readonly object: EncodedLease;
@@ -65,7 +73,7 @@ export class Claimant {
   /**
    * Creates the object if there is none, otherwise replaces the one that was read. Undefined if another task
    * won, or the outcome came too late. In the second case the lease that may exist is left to expire, and its
-   * version is spent.
+   * version is spent. So it is where the store has gone back meanwhile (rule 11).
    *
    * The signal does not interrupt it while its own write may be applied: the caller releases the lease that
    * it gets.
@@ -73,12 +81,13 @@ export class Claimant {
    * @throws {StoreUnusableError} when the store ignores conditions
    * @throws {StoreError} when the store refuses, or is away until the time is up
    */
-  async take({ id, previous, etag }: FreeLease, cluster: StoredCluster): Promise<Tenure | undefined> {
+  async take({ id, previous, etag }: FreeLease, { cluster, epoch }: Place): Promise<Tenure | undefined> {
     const { session, clock, random, taskId, sticky } = this.options;
     const { durationMs, graceMs, idWidth, idFloor } = cluster.config;
+    const { mark } = cluster.config.epoch ?? {};
     const expiresAfterMs = durationMs + graceMs;
     // Other node ids may have made narrower ids up to the floor.
-    const stampedUntil = Math.max(this.#lastIdTimestamp(previous, durationMs), idFloor);
+    const stampedUntil = Math.max(this.#lastIdTimestamp(previous, durationMs, mark), idFloor);
     const held = acquired(previous, {
       taskId,
       nonce: random.hex(12),
@@ -87,12 +96,14 @@ export class Claimant {
       stampedUntil,
       idWidth,
       sticky,
+      epoch: mark,
     });
     const object = nativeCodec.encode(held);
     const sentAt = clock.monotonic();
     const stopAt = sentAt + durationMs - leaseTiming(durationMs).stopMarginMs;
     const applied = await this.#write({ key: leaseKey(id), object, etag, expiresAfterMs }, held, stopAt);
     if (applied === undefined || clock.monotonic() >= stopAt) return undefined;
+    if ((await this.#answered(() => session.epoch(), stopAt)) !== epoch) return undefined;
     if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt)))
       return undefined;
     const former = previousHolder(previous, sticky);
@@ -111,12 +122,14 @@ export class Claimant {
 
   /**
    * The last id timestamp of the earlier tenures. If it is unknown: a duration from now, since their last
-   * write is in the past.
+   * write is in the past. What a store has lost, it has lost longer than a duration ago (rule 10).
    */
-  #lastIdTimestamp(previous: LeaseState, durationMs: number): number {
+  #lastIdTimestamp(previous: LeaseState, durationMs: number, epoch: string | undefined): number {
     const { session } = this.options;
-    const now = session.latest(session.storeNow());
-    return stampedUntilOf(previous) ?? (Number.isFinite(now) ? now + durationMs : 0);
+    const latest = session.latest(session.storeNow());
+    const now = Number.isFinite(latest) ? latest : 0;
+    const known = stampedUntilOf(previous) ?? (now && now + durationMs);
+    return mayBeOutdated(previous, epoch) ? Math.max(known, now) : known;
   }
 
   /**
@@ -183,14 +196,8 @@ export class Claimant {
     for (const condition of etag === undefined ? [undefined, cluster.etag] : [etag]) {
       const header = condition === undefined ? 'If-None-Match' : 'If-Match';
       if (this.#refusalSeen[header]) continue;
-      let result: WriteResult;
-      try {
-        result = await this.#toTheEnd(() => session.write(key, object, condition), stopAt);
-      } catch (error) {
-        if (!isStoreAway(error)) throw error;
-        this.#throwIfLate(error);
-        return false;
-      }
+      const result = await this.#answered(() => session.write(key, object, condition), stopAt);
+      if (result === undefined) return false;
       this.#note(result, condition);
       if (result.status === 'conflict') continue;
       const { url } = session.store;
@@ -214,6 +221,17 @@ export class Claimant {
   #throwIfLate(error: unknown): void {
     const { clock, until } = this.options;
     if (isStoreAway(error) && clock.monotonic() >= until) throw error;
+  }
+
+  /** The answer, or undefined where none came while the lease would be of use. */
+  async #answered<T>(call: () => Promise<T>, stopAt: number): Promise<T | undefined> {
+    try {
+      return await this.#toTheEnd(call, stopAt);
+    } catch (error) {
+      if (!isStoreAway(error)) throw error;
+      this.#throwIfLate(error);
+      return undefined;
+    }
   }
 
   /** Retries a call while the store is away, until the lease would be of no use or the signal has aborted. */

@@ -241,14 +241,15 @@ export class Keeper extends NodeHolder {
   /** Moves the deadline. @throws what {@link check} throws */
   #adopt(held: HeldLease, etag: string): void {
     this.check();
+    this.#etag = etag;
+    // The store has gone back to an older write of this tenure (rule 13): the next one replaces it.
+    if (held.renewal < this.#held.renewal) return;
     const sentAt = this.#sent.get(held.renewal);
-    // An object older than a write that is known to be applied shows a store that loses writes.
-    if (sentAt === undefined || held.renewal < this.#held.renewal) {
-      this.loseTo(`the store shows renewal ${held.renewal} after ${this.#held.renewal}`);
+    if (sentAt === undefined) {
+      this.loseTo(`its object has renewal ${held.renewal}, which it never sent`);
       return;
     }
     this.#held = held;
-    this.#etag = etag;
     this.#sentAt = sentAt;
     // An earlier write without a reply may have had an equal mark, and a later one without a reply none.
     if (held.renewal >= this.#markedBy) this.#marked();
@@ -266,7 +267,7 @@ export class Keeper extends NodeHolder {
       const state = object && nativeCodec.decode(object.body, object.metadata);
       if (object === undefined || state?.kind !== 'held' || state.nonce !== this.#held.nonce) return;
       // A renewal without a reply has a later timestamp, and a tombstone keeps the last one.
-      last = state;
+      if (state.renewal > last.renewal) last = state;
       this.#etag = object.etag;
     }
     this.#uncertain = true;

@@ -54,12 +54,24 @@ export interface ClusterConfig {
    * out.
    */
   readonly proofFailed?: string;
+  /** Left out of the object where the store tells none, until it has been restored. */
+  readonly epoch?: StoreEpoch;
   /**
    * How many shards there are, which never changes; the series of the epochs of `shards.json`, left out while
    * it is 0; and whether the map has been made: from then on its absence is damage (T10). Left out of the
    * object until a task asks for shards.
    */
   readonly shards?: { readonly count: number; readonly series?: number; readonly created: boolean };
+}
+
+/** From the first sight of a store's epoch to that of the next one the store has not gone back. */
+export interface StoreEpoch {
+  /** What the store tells; undefined where it tells nothing. */
+  readonly store?: string | undefined;
+  /** Random: each lease has that of the epoch in which it was taken. Undefined in the first epoch of a cluster. */
+  readonly mark?: string | undefined;
+  /** True until a duration and a grace have passed since these settings were written: no id is taken (rule 10). */
+  readonly settling?: boolean;
 }
 
 /** The greatest number of shards. */
@@ -174,8 +186,15 @@ export function decodeCluster(body: string): ClusterConfig {
     ...(fields.proofsTakenOver !== undefined && {
       proofsTakenOver: readInteger(fields, 'proofsTakenOver', 0),
     }),
+    ...(fields.epoch !== undefined && { epoch: readEpoch(Object(fields.epoch)) }),
     ...(fields.shards !== undefined && { shards: readShards(Object(fields.shards)) }),
   };
+}
+
+function readEpoch({ store, mark, settling }: Record<string, unknown>): StoreEpoch {
+  const isText = [store, mark].every((text) => text === undefined || typeof text === 'string');
+  if (!isText) throw new LeaseUnreadableError('has no usable "epoch"');
+  return { store, mark, ...(settling === true && { settling }) } as StoreEpoch;
 }
 
 function readShards(fields: Record<string, unknown>): NonNullable<ClusterConfig['shards']> {

@@ -76,6 +76,8 @@ export const nativeCodec: LeaseCodec = {
     const isTombstone = fields.taskId === undefined || fields.taskId === null;
     const isRetired = isTombstone && fields.retired === true;
     const version = readInteger(fields, 'version', isRetired ? 0 : 1);
+    if (toNumber(metadata.version ?? '0') > version)
+      throw new LeaseUnreadableError(`has version ${version}, where version ${metadata.version} was written`);
     if (isTombstone) {
       const tombstone = {
         version,
@@ -119,7 +121,11 @@ function refuseForeign(...object: Parameters<typeof foreignFormatOf>): void {
 
 /** The mark of the last holder's sticky key. */
 export function readSticky({ sticky }: Readonly<Record<string, string>>): string | undefined {
-  return sticky !== undefined && /^[\da-f]{16}$/.test(sticky) ? sticky : undefined;
+  return hexMark(sticky);
+}
+
+function hexMark(text = ''): string | undefined {
+  return /^[\da-f]{16}$/.test(text) ? text : undefined;
 }
 
 /**
@@ -130,8 +136,8 @@ function readHistory({ history = '' }: Readonly<Record<string, string>>): string
 }
 
 /** What is in the metadata alone: in the body it would make a tombstone as large as a lease. */
-function hints(metadata: Readonly<Record<string, string>>): Pick<HeldLease, 'sticky' | 'history'> {
-  return { sticky: readSticky(metadata), history: readHistory(metadata) };
+function hints(metadata: Readonly<Record<string, string>>): Pick<HeldLease, 'sticky' | 'history' | 'epoch'> {
+  return { sticky: readSticky(metadata), history: readHistory(metadata), epoch: hexMark(metadata.epoch) };
 }
 
 function facts({
@@ -139,12 +145,14 @@ function facts({
   timestamp,
   sticky,
   history,
+  epoch,
 }: HeldLease | Omit<ReleasedLease, 'kind'>): Record<string, string> {
   return {
     version: `${version}`,
     expiry: `${timestamp}`,
     ...(sticky !== undefined && { sticky }),
     ...(history && { history }),
+    ...(epoch !== undefined && { epoch }),
   };
 }
 
@@ -184,6 +192,8 @@ function encodeHeld(held: HeldLease): string {
 /** Never held, or released by a writer that clears the body and keeps the version in the metadata. */
 function decodeEmpty(metadata: Readonly<Record<string, string>>): LeaseState {
   if (metadata.version === undefined) return { kind: 'vacant' };
+  if (metadata.taskid !== undefined)
+    throw new LeaseUnreadableError(`has been emptied: task ${metadata.taskid} held it`);
   const fields = { version: toNumber(metadata.version), expiry: toNumber(metadata.expiry ?? '0') };
   const version = readInteger(fields, 'version', 0);
   if (version === 0) return { kind: 'vacant' };

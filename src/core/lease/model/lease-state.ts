@@ -37,6 +37,8 @@ export interface HeldLease {
   readonly sticky?: string | undefined;
   /** The tenures before. */
   readonly history?: TenureHistory | undefined;
+  /** The mark of the store's epoch in which the id was taken. */
+  readonly epoch?: string | undefined;
   /** Of a task that takes part in the ownership of shards: the epoch of `shards.json` that it follows. */
   readonly shards?: { readonly epoch: number } | undefined;
   /** Where the task is reached, as it says itself. */
@@ -70,6 +72,8 @@ export interface ReleasedLease {
   readonly sticky?: string | undefined;
   /** The tenures so far. */
   readonly history?: TenureHistory | undefined;
+  /** That of the last tenure. */
+  readonly epoch?: string | undefined;
 }
 
 /**
@@ -198,6 +202,26 @@ export interface NewTenure {
   readonly stampedUntil: number;
   readonly idWidth: number;
   readonly sticky?: string | undefined;
+  /** The mark of the store's epoch. */
+  readonly epoch?: string | undefined;
+}
+
+/** Whether the state may be older than one that the store has lost: no tenure of this epoch has written it. */
+export function mayBeOutdated(state: LeaseState, epoch: string | undefined): boolean {
+  return epoch !== undefined && (state.kind === 'vacant' || state.epoch !== epoch);
+}
+
+/** More versions than a node id has tenures in what a store loses, and in a second of store time. */
+const LOST_VERSIONS = { most: 2 ** 32, perSecond: 2 ** 20 } as const;
+
+/**
+ * The next version. Where later ones may have been lost with the store's last writes (rule 12), one above those:
+ * by their number, and by time for what is lost twice.
+ */
+function nextVersion(previous: LeaseState, { epoch, storeNow }: NewTenure): number {
+  const version = versionOf(previous);
+  if (!mayBeOutdated(previous, epoch)) return version + 1;
+  return Math.max(version + LOST_VERSIONS.most, Math.floor(storeNow / 1_000) * LOST_VERSIONS.perSecond) + 1;
 }
 
 /** A new tenure: the next version (rule 2), and a `timestamp` beyond that of the previous tenure. */
@@ -205,7 +229,7 @@ export function acquired(previous: LeaseState, tenure: NewTenure): HeldLease {
   return {
     kind: 'held',
     taskId: tenure.taskId,
-    version: versionOf(previous) + 1,
+    version: nextVersion(previous, tenure),
     timestamp: Math.max(
       timestampOf(previous) + 1,
       tenure.stampedUntil + 1,
@@ -220,6 +244,7 @@ export function acquired(previous: LeaseState, tenure: NewTenure): HeldLease {
     narrowIdsUntil: tenure.stampedUntil,
     sticky: tenure.sticky,
     history: historyOf(previous),
+    epoch: tenure.epoch,
   };
 }
 
@@ -268,9 +293,9 @@ export function renewed(
  * ever repeats.
  */
 export function released(held: HeldLease, stampedUntil: number | undefined, endedAt: number): ReleasedLease {
-  const { version, timestamp, sticky } = held;
+  const { version, timestamp, sticky, epoch } = held;
   const history = withPast(held, 'released', endedAt);
-  return { kind: 'released', version, timestamp, durationMs: 0, stampedUntil, sticky, history };
+  return { kind: 'released', version, timestamp, durationMs: 0, stampedUntil, sticky, history, epoch };
 }
 
 /** A tombstone of an id that the cluster gives up. A holder must release first, or be {@link evicted}. */
@@ -299,5 +324,6 @@ export function evicted(
     stampedUntil: undefined,
     sticky: held.sticky,
     history: expired ? historyOf(held) : withPast(held, ...ended),
+    epoch: held.epoch,
   };
 }

@@ -17,6 +17,8 @@ export interface StoredCluster {
   readonly config: ClusterConfig;
   readonly body: string;
   readonly etag: string;
+  /** By when it had been written, on the monotonic clock. */
+  readonly writtenAt: number;
 }
 
 /**
@@ -35,7 +37,8 @@ export async function readCluster(
   try {
     const config = decodeCluster(object.body);
     session.expectObjects(config.peak);
-    return { config, body: object.body, etag: object.etag };
+    const writtenAt = session.clock.monotonic() - object.age.min;
+    return { config, body: object.body, etag: object.etag, writtenAt };
   } catch (error) {
     const problem = error instanceof LeaseUnreadableError ? error.problem : String(error);
     const advice =
@@ -71,7 +74,8 @@ export async function createCluster(
   wanted: WantedSettings,
 ): Promise<StoredCluster | undefined> {
   const proven = wanted.probed === true || !session.store.remote;
-  const config = { ...newCluster(wanted), proven };
+  const store = await session.epoch();
+  const config = { ...newCluster(wanted), proven, ...(store !== undefined && { epoch: { store } }) };
   try {
     return await write(session, config);
   } catch (error) {
@@ -140,7 +144,8 @@ async function write(
 ): Promise<StoredCluster | undefined> {
   const body = encodeCluster(config, previous?.body);
   const result = await session.write(CLUSTER_KEY, { body, metadata: {} }, previous?.etag, call);
-  return result.status === 'written' ? { config, body, etag: result.etag } : undefined;
+  if (result.status === 'conflict') return undefined;
+  return { config, body, etag: result.etag, writtenAt: session.clock.monotonic() };
 }
 
 /** Reports each own setting that the cluster overrules. */

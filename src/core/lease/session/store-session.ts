@@ -85,7 +85,7 @@ export class StoreSession {
 
   constructor(
     readonly store: LeaseStore,
-    private readonly clock: Clock,
+    readonly clock: Clock,
     /** Milliseconds. */
     public timeoutMs: number,
   ) {
@@ -189,6 +189,16 @@ export class StoreSession {
     this.#answered(sentAt);
     if (result.status === 'written') this.#time.learn(result.storeTime, sentAt);
     return result;
+  }
+
+  /**
+   * The epoch of the store, or undefined where it tells none.
+   * @throws {StoreError} when the store gave no definite answer in time
+   */
+  async epoch(call: SessionCall = {}): Promise<string | undefined> {
+    const { store } = this;
+    if (store.epoch === undefined) return undefined;
+    return this.#bounded('reading its epoch', call, async (options) => store.epoch?.(options));
   }
 
   /**

@@ -1,6 +1,7 @@
 import { anySignal } from '../../base/abort.js';
 import { checked, listOf, maybe, NAME, OBJECT, TEXT } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
+import { textOf } from '../../base/fields.js';
 import type { Heed } from '../changes.js';
 import type {
   LeaseStore,
@@ -88,6 +89,15 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
       if (page.objects.length > 0 || !page.more) return page;
       from = page.token;
     }
+  }
+
+  /** The id of the cluster. A snapshot that is restored with another token or other addresses has another one. */
+  async epoch(options?: StoreCallOptions): Promise<string> {
+    const request = this.request('read', options);
+    const { body } = await this.#gateway.call(request, 'kv/range', { ...this.#range(''), count_only: true });
+    const id = textOf(body.header, 'cluster_id');
+    if (id === undefined) throw senseless(request, 'no id of its cluster');
+    return id;
   }
 
   /**

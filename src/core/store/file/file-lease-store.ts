@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { lstat, readdir } from 'node:fs/promises';
+import { lstat, readdir, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { orAborted } from '../../base/abort.js';
 import { checkArguments, checked, NAME } from '../../base/arguments.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
-import { codeOf, Damage, kindOf, readRegular, unless } from '../../base/files.js';
+import { codeOf, Damage, kindOf, makeFolder, readRegular, unless } from '../../base/files.js';
 import type { Heed } from '../changes.js';
 import {
   type Interval,
@@ -68,8 +68,8 @@ const LIST_WIDTH = 8;
  * `cas-log.ts`. There are no locks: a process that dies or is paused at any point blocks no other. The folder
  * must be on a file system that has hard links.
  *
- * A file that was made or changed by hand is read as it is, with a separate etag, no metadata and an
- * unknown age. One that was removed by hand is absent. Changes by hand are not atomic: one that meets a write
+ * A file that was made or changed by hand is read as it is, with a separate etag, the last metadata that were
+ * written and an unknown age. One that was removed by hand is absent. Changes by hand are not atomic: one that meets a write
  * is lost. If there is something other than a file, or the history is damaged, the object's body says so and
  * is no lease, its metadata are the last ones known, and a write with its etag mends it.
  *
@@ -118,6 +118,17 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
         object === undefined ? [] : [{ key, etag: object.etag, size: object.body.length, age: object.age }],
       );
       return { objects, storeTime: this.#now() };
+    });
+  }
+
+  /** The identity of a file that is made once: a copy is another file. */
+  epoch(options?: StoreCallOptions): Promise<string> {
+    return this.#run('not-applied', options, async () => {
+      const path = join(this.#directory, '.cas', '.epoch');
+      await makeFolder(dirname(path));
+      await unless(['EEXIST'], writeFile(path, '', { flag: 'wx' }));
+      const { ino, birthtimeNs } = await stat(path, { bigint: true });
+      return `${ino}-${birthtimeNs}`;
     });
   }
 
@@ -192,12 +203,7 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
       if (digest !== undefined && digest === record?.sha256) return { ...written, body };
       if (record === undefined || moved === name) {
         if (!(await log.isHead(head))) continue;
-        return {
-          head,
-          body,
-          metadata: file instanceof Damage ? written.metadata : {},
-          etag: `${name}+${digest ?? 'absent'}`,
-        };
+        return { head, body, metadata: written.metadata, etag: `${name}+${digest ?? 'absent'}` };
       }
       const unmoved = await log.bodyOf(head);
       if (unmoved !== undefined) return { ...written, body: unmoved };

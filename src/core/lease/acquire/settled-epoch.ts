@@ -1,0 +1,34 @@
+import type { StoreEpoch } from '../model/cluster-config.js';
+import { changeCluster, type StoredCluster } from '../session/cluster-store.js';
+import type { AcquireContext } from './claim.js';
+
+/** What to do before an id may be taken. */
+type EpochStep =
+  | { readonly kind: 'settled'; readonly told: string | undefined }
+  /** The settings have changed: they are to be read again. */
+  | { readonly kind: 'recorded' }
+  /** No id may be taken before that, on the monotonic clock. */
+  | { readonly kind: 'settling'; readonly until: number };
+
+/**
+ * Asks the store for its epoch, and records in the settings that it is a new one, and later that no lease from
+ * before it can be trusted any more (rules 10 and 11).
+ *
+ * @throws {StoreError}
+ */
+export async function settleEpoch(
+  { session, clock, random, retry }: Pick<AcquireContext, 'session' | 'clock' | 'random' | 'retry'>,
+  cluster: StoredCluster,
+): Promise<EpochStep> {
+  const told = await retry((call) => session.epoch(call));
+  const { epoch, durationMs, graceMs } = cluster.config;
+  const record = async (next: StoreEpoch): Promise<EpochStep> => {
+    await retry((call) => changeCluster(session, cluster, { epoch: next }, call));
+    return { kind: 'recorded' };
+  };
+  if (told !== epoch?.store) return record({ store: told, mark: random.hex(8), settling: true });
+  if (epoch?.settling !== true) return { kind: 'settled', told };
+  const until = cluster.writtenAt + durationMs + graceMs;
+  if (clock.monotonic() > until) return record({ ...epoch, settling: false });
+  return { kind: 'settling', until };
+}
