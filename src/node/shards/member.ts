@@ -7,6 +7,7 @@ import type { LeaseHome } from '../../core/lease/hold/lease-home.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { leaseTiming } from '../../core/lease/model/lease-timing.js';
+import { readExistingCluster } from '../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { StoredObject } from '../../core/store/lease-store.js';
 import { findMembers } from './find-members.js';
@@ -49,6 +50,8 @@ export class ShardMember implements OwnedShards {
   /** The map of the highest epoch that was read (T2), and when it was written, on the monotonic clock. */
   #map: ShardMap;
   #writtenAt = Number.NaN;
+  /** The epoch of the store in which this member reads and writes (T11). */
+  #store: string | undefined;
   /** How many reads in a row have shown no map that can be followed. */
   #unusable = 0;
   /** When this member draws next, on the monotonic clock. */
@@ -65,6 +68,7 @@ export class ShardMember implements OwnedShards {
     this.count = count;
     // A map of an earlier series is damage (T10).
     this.#map = { epoch: floorOf(config), members: [], shards: [] };
+    this.#store = config.epoch?.store;
     this.#renewEveryMs = leaseTiming(config.durationMs).renewEveryMs;
     this.#emit = (event) => onEvent && notify(onEvent, event);
     this.#holdings = new Holdings({
@@ -163,7 +167,7 @@ export class ShardMember implements OwnedShards {
   async #round(): Promise<void> {
     const { session, home, config, lease, address, signal } = this.options;
     const object = await session.read(SHARDS_KEY, { signal });
-    const map = this.#readMap(object);
+    const map = this.#readMap(object, await this.#isSameStore());
     if (object === undefined || map === undefined) return;
     this.#follow(map, object.age.min);
     const known = this.#me;
@@ -191,6 +195,7 @@ export class ShardMember implements OwnedShards {
       // T1: an outcome that is not known is read in the next round.
       const { status } = await session.write(SHARDS_KEY, content, object.etag, { signal });
       if (status === 'conflict') throw new Overtaken('another task has changed the map');
+      if (!(await this.#isSameStore())) throw new Overtaken('the store has gone back');
       this.#follow(next, 0);
       if (haveEnded) this.#handedOn();
     }
@@ -216,9 +221,27 @@ export class ShardMember implements OwnedShards {
     return { given, failed, limits, isUrgent, isNow: given.size > 0 || (isUrgent && isWorse) };
   }
 
+  /**
+   * T11: whether the store has not gone back since this member read the settings. Where it has, and they record
+   * that, the member follows a map of their series, and no other.
+   */
+  async #isSameStore(): Promise<boolean> {
+    const { session, signal } = this.options;
+    const told = await session.epoch({ signal });
+    if (told === this.#store) return true;
+    const { config } = await readExistingCluster(session, { signal });
+    if (config.epoch?.store === told) {
+      this.#map = { ...this.#map, epoch: Math.max(this.epoch, floorOf(config)) };
+      this.#store = told;
+    }
+    return false;
+  }
+
   /** T2: undefined for what cannot be followed. It is reported once, by the second read that shows it. */
-  #readMap(object: StoredObject | undefined): ShardMap | undefined {
-    const map = usableMap(object, this.epoch, this.count);
+  #readMap(object: StoredObject | undefined, isSameStore: boolean): ShardMap | undefined {
+    const map = isSameStore
+      ? usableMap(object, this.epoch, this.count)
+      : { problem: 'has come back with the store, which was restored, promoted or replaced' };
     if (!('problem' in map)) {
       this.#unusable = 0;
       return map;

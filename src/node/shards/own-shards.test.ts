@@ -201,7 +201,7 @@ describe('shards', () => {
 
   it('are not begun by a late map of an earlier series (T10)', async () => {
     const fleet = shardFleet({ count: 4 });
-    const shards = { count: 4, series: 1, created: true };
+    const shards = { count: 4, floor: 5, created: true };
     fleet.bucket.create('cluster.json', encodeCluster({ ...newCluster({ nodes: 4 }), shards }), {});
     const none = Array.from({ length: 4 }, () => ({ owner: undefined, token: 0, next: undefined }));
     fleet.bucket.create(SHARDS_KEY, encodeMap({ epoch: 1, members: [], shards: none }), {});

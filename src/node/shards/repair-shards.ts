@@ -2,7 +2,7 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { StoreUnusableError } from '../../core/base/errors.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { versionOf } from '../../core/lease/model/lease-state.js';
-import { changeCluster, readExistingCluster } from '../../core/lease/session/cluster-store.js';
+import { changeCluster, nextFloor, readExistingCluster } from '../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import { isOver, readLeases, type ShownLease } from './find-members.js';
@@ -43,7 +43,7 @@ async function attempt(options: RepairShardsOptions): Promise<ShardsRepair | und
   const cluster = await readExistingCluster(session);
   const { shards } = cluster.config;
   if (!shards?.created) return undefined;
-  const { count, series = 0 } = shards;
+  const { count } = shards;
   let waiting: readonly number[] = Array.from({ length: cluster.config.peak }, (_, id) => id);
   // The map is read after the leases: it is never lower than what they show, unless it is damaged.
   const shown = (await readLeases(session, waiting)).map(({ lease }) =>
@@ -52,7 +52,9 @@ async function attempt(options: RepairShardsOptions): Promise<ShardsRepair | und
   const { problem } = (await readShards(session, cluster.config, {}, Math.max(...shown))) ?? {};
   if (problem === undefined) return undefined;
 
-  const drawn = await changeCluster(session, cluster, { shards: { ...shards, series: series + 1 } });
+  const drawn = await changeCluster(session, cluster, {
+    shards: { ...shards, floor: nextFloor(cluster.config, session) },
+  });
   // Another task has changed cluster.json.
   if (drawn === undefined) return attempt(options);
   const first = floorOf(drawn.config) + 1;

@@ -3,7 +3,7 @@ import { Overtaken } from '../../core/lease/hold/holder.js';
 import { type ClusterConfig, MAX_SHARDS } from '../../core/lease/model/cluster-config.js';
 import { LeaseUnreadableError, parseObject, readInteger } from '../../core/lease/model/lease-codec.js';
 import { MAX_NODE_IDS } from '../../core/lease/model/lease-state.js';
-import { changeCluster, readExistingCluster } from '../../core/lease/session/cluster-store.js';
+import { changeCluster, nextFloor, readExistingCluster } from '../../core/lease/session/cluster-store.js';
 import type { SessionCall, StoreSession } from '../../core/lease/session/store-session.js';
 import type { StoredObject } from '../../core/store/lease-store.js';
 
@@ -44,7 +44,7 @@ export interface Shard {
  * ```
  *
  * A member is its node id, its version, and its address if it has one. `owner` has an index of `members` for
- * each shard, or -1. `token` is written less the epochs of earlier series (T10). `next` has an index for the
+ * each shard, or -1. `token` is written less `before`, if tokens are long. `next` has an index for the
  * shards that are to move. If these are more than a third, it is a list like `owner`: the shorter one keeps a
  * map of {@link MAX_SHARDS} shards within a record of a `file:` store, 64 KiB.
  *
@@ -68,17 +68,23 @@ export function ownedBy({ shards }: ShardMap, member: MapMember | undefined): [n
   return member === undefined ? [] : [...shards.entries()].filter(([, { owner }]) => owner === member);
 }
 
+/** The greatest token that is written as it is. */
+const MOST_SHORT = 2 ** 20;
+
 /** The body of the map. */
 export function encodeMap({ epoch, frozen, members, shards, limits }: ShardMap): string {
   const index = new Map<MapMember | undefined, number>(members.map((member, at) => [member, at]));
   const failed = shards.map((shard) => shard.failed ?? 0);
+  const least = Math.min(...shards.flatMap(({ token }) => token || []));
+  const before = least > MOST_SHORT && least <= epoch ? least - 1 : 0;
   return JSON.stringify({
     epoch,
     ...(frozen && { frozen }),
     count: shards.length,
     members: members.map(({ id, version, address }) => [id, version, ...(address ? [address] : [])]),
     owner: shards.map(({ owner }) => index.get(owner) ?? -1),
-    token: shards.map(({ token }) => token && token - earlierEpochs(epoch)),
+    before: before || undefined,
+    token: shards.map(({ token }) => token && token - before),
     next: shortest(
       shards.map(({ next }) => (next && index.get(next)) ?? -1),
       -1,
@@ -121,14 +127,14 @@ function decoded(body: string): ShardMap {
   const limit = readSome(fields, 'limit', members.length);
   const memberOf = (list: Fields, shard: number) =>
     members[readInteger(list, String(shard), -1, members.length - 1)];
-  const earlier = earlierEpochs(epoch);
+  const before = fields.before === undefined ? 0 : readInteger(fields, 'before', 0, epoch);
   const shards = Array.from({ length: count }, (_, shard) => {
     const owner = memberOf(owners, shard);
-    const token = readInteger(tokens, String(shard), 0, epoch - earlier);
+    const token = readInteger(tokens, String(shard), 0, epoch - before);
     const next = shard in nexts ? memberOf(nexts, shard) : undefined;
     return {
       owner,
-      token: token && earlier + token,
+      token: token && before + token,
       // The owner itself is no move.
       next: next === owner ? undefined : next,
       ...(shard in failed && { failed: readInteger(failed, String(shard), 0, MAX_FAILED) || undefined }),
@@ -196,17 +202,9 @@ function unusable(name: string): never {
   throw new LeaseUnreadableError(`has no usable "${name}"`);
 }
 
-/** Series n has the epochs after n times this number (T10). */
-const SERIES_EPOCHS = 2 ** 32;
-
-/** How many epochs the series before that of an epoch have. */
-function earlierEpochs(epoch: number): number {
-  return Math.floor(epoch / SERIES_EPOCHS) * SERIES_EPOCHS;
-}
-
-/** The greatest epoch of the series before: a map that is not above it is damaged, or makes no beginning. */
+/** The epoch that the present series is above: a map that is not is damaged, or makes no beginning. */
 export function floorOf({ shards }: ClusterConfig): number {
-  return (shards?.series ?? 0) * SERIES_EPOCHS;
+  return shards?.floor ?? 0;
 }
 
 /**
@@ -236,8 +234,10 @@ export async function ensureMap(
   const isMade = !('problem' in usableMap(object, floorOf(cluster.config) + 1, count));
   if (shards !== undefined && !isMade && attempt < PATIENT_ATTEMPTS)
     throw new Overtaken('another task makes the map');
-  const series = shards === undefined ? 0 : (shards.series ?? 0) + 1;
-  const drawn = { count, ...(series > 0 && { series }), created: false };
+  // Tokens are small until a map may have been lost.
+  const isFirst = shards === undefined && cluster.config.epoch?.mark === undefined;
+  const floor = isFirst ? {} : { floor: nextFloor(cluster.config, session) };
+  const drawn = { count, ...floor, created: false };
   const change = { shards: isMade && shards ? { ...shards, created: true } : drawn };
   const changed = await changeCluster(session, cluster, change, call);
   if (changed === undefined) throw new Overtaken('another task has changed cluster.json');

@@ -6,7 +6,7 @@ import { StartFaults } from '../world/start-faults.js';
 import type { World } from '../world/world.js';
 
 /** How many epochs a series of them has. */
-const SERIES_EPOCHS = 2 ** 32;
+const SERIES_EPOCHS = 2 ** 20;
 
 const seriesOf = (epoch: number) => Math.floor(epoch / SERIES_EPOCHS);
 

@@ -1,5 +1,5 @@
-import type { StoreEpoch } from '../model/cluster-config.js';
-import { changeCluster, type StoredCluster } from '../session/cluster-store.js';
+import { changeCluster, recordEpoch, type StoredCluster } from '../session/cluster-store.js';
+import type { SessionCall } from '../session/store-session.js';
 import type { AcquireContext } from './claim.js';
 
 /** What to do before an id may be taken. */
@@ -22,13 +22,17 @@ export async function settleEpoch(
 ): Promise<EpochStep> {
   const told = await retry((call) => session.epoch(call));
   const { epoch, durationMs, graceMs } = cluster.config;
-  const record = async (next: StoreEpoch): Promise<EpochStep> => {
-    await retry((call) => changeCluster(session, cluster, { epoch: next }, call));
+  const recorded = async (change: (call: SessionCall) => Promise<unknown>): Promise<EpochStep> => {
+    await retry(change);
     return { kind: 'recorded' };
   };
-  if (told !== epoch?.store) return record({ store: told, mark: random.hex(8), settling: true });
+  if (told !== epoch?.store)
+    return recorded((call) => recordEpoch(session, cluster, { store: told, random }, call));
   if (epoch?.settling !== true) return { kind: 'settled', told };
   const until = cluster.writtenAt + durationMs + graceMs;
-  if (clock.monotonic() > until) return record({ ...epoch, settling: false });
+  if (clock.monotonic() > until)
+    return recorded((call) =>
+      changeCluster(session, cluster, { epoch: { ...epoch, settling: false } }, call),
+    );
   return { kind: 'settling', until };
 }

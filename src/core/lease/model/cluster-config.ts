@@ -57,11 +57,11 @@ export interface ClusterConfig {
   /** Left out of the object where the store tells none, until it has been restored. */
   readonly epoch?: StoreEpoch;
   /**
-   * How many shards there are, which never changes; the series of the epochs of `shards.json`, left out while
-   * it is 0; and whether the map has been made: from then on its absence is damage (T10). Left out of the
+   * How many shards there are, which never changes; the epoch of `shards.json` that its present series is
+   * above, left out while it is 0; and whether the map has been made: from then on its absence is damage (T10). Left out of the
    * object until a task asks for shards.
    */
-  readonly shards?: { readonly count: number; readonly series?: number; readonly created: boolean };
+  readonly shards?: { readonly count: number; readonly floor?: number; readonly created: boolean };
 }
 
 /** From the first sight of a store's epoch to that of the next one the store has not gone back. */
@@ -76,8 +76,8 @@ export interface StoreEpoch {
 
 /** The greatest number of shards. */
 export const MAX_SHARDS = 4_096;
-/** The greatest series: its epochs are exact numbers still. */
-const MAX_SERIES = 2 ** 20 - 1;
+/** The greatest floor: the epochs above it are exact numbers still. */
+const MAX_FLOOR = 2 ** 52;
 
 /** The key of the cluster's settings. */
 export const CLUSTER_KEY = 'cluster.json';
@@ -200,7 +200,7 @@ function readEpoch({ store, mark, settling }: Record<string, unknown>): StoreEpo
 function readShards(fields: Record<string, unknown>): NonNullable<ClusterConfig['shards']> {
   return {
     count: readInteger(fields, 'count', 1, MAX_SHARDS),
-    ...(fields.series !== undefined && { series: readInteger(fields, 'series', 1, MAX_SERIES) }),
+    ...(fields.floor !== undefined && { floor: readInteger(fields, 'floor', 1, MAX_FLOOR) }),
     created: fields.created === true,
   };
 }

@@ -211,17 +211,18 @@ export function mayBeOutdated(state: LeaseState, epoch: string | undefined): boo
   return epoch !== undefined && (state.kind === 'vacant' || state.epoch !== epoch);
 }
 
-/** More versions than a node id has tenures in what a store loses, and in a second of store time. */
-const LOST_VERSIONS = { most: 2 ** 32, perSecond: 2 ** 20 } as const;
+/** More numbers than are given out in a second of store time, and in what a store loses. */
+const LEAP = { perSecond: 2 ** 20, else: 2 ** 32 } as const;
 
 /**
- * The next version. Where later ones may have been lost with the store's last writes (rule 12), one above those:
- * by their number, and by time for what is lost twice.
+ * A number that those after `from` cannot have reached: by store time, so that what is lost twice is passed as
+ * well; else, where a clock is behind, by its size.
+ *
+ * @param storeNow milliseconds since the Unix epoch
  */
-function nextVersion(previous: LeaseState, { epoch, storeNow }: NewTenure): number {
-  const version = versionOf(previous);
-  if (!mayBeOutdated(previous, epoch)) return version + 1;
-  return Math.max(version + LOST_VERSIONS.most, Math.floor(storeNow / 1_000) * LOST_VERSIONS.perSecond) + 1;
+export function leapt(from: number, storeNow: number): number {
+  const byTime = Math.floor(storeNow / 1_000) * LEAP.perSecond;
+  return byTime > from ? byTime : from + LEAP.else;
 }
 
 /** A new tenure: the next version (rule 2), and a `timestamp` beyond that of the previous tenure. */
@@ -229,7 +230,11 @@ export function acquired(previous: LeaseState, tenure: NewTenure): HeldLease {
   return {
     kind: 'held',
     taskId: tenure.taskId,
-    version: nextVersion(previous, tenure),
+    // Later versions may have been lost with the store's last writes (rule 12).
+    version:
+      (mayBeOutdated(previous, tenure.epoch)
+        ? leapt(versionOf(previous), tenure.storeNow)
+        : versionOf(previous)) + 1,
     timestamp: Math.max(
       timestampOf(previous) + 1,
       tenure.stampedUntil + 1,

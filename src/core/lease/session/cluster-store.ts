@@ -1,3 +1,4 @@
+import type { RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import { StoreError } from '../../store/lease-store.js';
 import {
@@ -10,6 +11,7 @@ import {
 } from '../model/cluster-config.js';
 import type { LeaseListener } from '../model/lease.js';
 import { LeaseUnreadableError } from '../model/lease-codec.js';
+import { leapt } from '../model/lease-state.js';
 import type { SessionCall, StoreSession } from './store-session.js';
 
 /** A cluster's settings as they are stored. */
@@ -98,6 +100,36 @@ export function changeCluster(
   call: SessionCall = {},
 ): Promise<StoredCluster | undefined> {
   return write(session, { ...cluster.config, ...change }, cluster, call);
+}
+
+/** What a new series of the map of shards is above: every epoch so far, lost ones too (T10). */
+export function nextFloor({ shards }: ClusterConfig, session: StoreSession): number {
+  return leapt(shards?.floor ?? 0, session.storeNow().min);
+}
+
+/**
+ * Records that the store has gone back (rule 10): the map of shards that came back with it is damage from now
+ * on. Undefined if another task has changed the settings meanwhile.
+ *
+ * @param store the epoch that it tells
+ * @throws {StoreError}
+ */
+export function recordEpoch(
+  session: StoreSession,
+  cluster: StoredCluster,
+  { store, random }: { readonly store: string | undefined; readonly random: RandomSource },
+  call: SessionCall = {},
+): Promise<StoredCluster | undefined> {
+  const { shards } = cluster.config;
+  return changeCluster(
+    session,
+    cluster,
+    {
+      epoch: { store, mark: random.hex(8), settling: true },
+      ...(shards && { shards: { ...shards, floor: nextFloor(cluster.config, session) } }),
+    },
+    call,
+  );
 }
 
 /**
