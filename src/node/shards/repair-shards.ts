@@ -2,7 +2,12 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { StoreUnusableError } from '../../core/base/errors.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { versionOf } from '../../core/lease/model/lease-state.js';
-import { changeCluster, nextFloor, readExistingCluster } from '../../core/lease/session/cluster-store.js';
+import {
+  changeCluster,
+  nextFloor,
+  readExistingCluster,
+  recordEpoch,
+} from '../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import { isOver, readLeases, type ShownLease } from './find-members.js';
@@ -38,11 +43,16 @@ export function repairShards(options: RepairShardsOptions): Promise<ShardsRepair
 }
 
 async function attempt(options: RepairShardsOptions): Promise<ShardsRepair | undefined> {
-  const { session, clock, onWait } = options;
+  const { session, clock, random, onWait } = options;
   const retry = whileStoreIsAway(options);
   const cluster = await readExistingCluster(session);
-  const { shards } = cluster.config;
+  const { shards, epoch } = cluster.config;
   if (!shards?.created) return undefined;
+  const store = await session.epoch();
+  if (store !== epoch?.store) {
+    await recordEpoch(session, cluster, { store, random });
+    return attempt(options);
+  }
   const { count } = shards;
   let waiting: readonly number[] = Array.from({ length: cluster.config.peak }, (_, id) => id);
   // The map is read after the leases: it is never lower than what they show, unless it is damaged.
