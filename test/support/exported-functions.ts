@@ -1191,6 +1191,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'StoreSession.write': async(name, object(), opt(text), wait),
   'StoreSession.expectObjects': sync(whole(1, 0, 2 ** 53)),
   'StoreSession.storeNow': sync(),
+  'StoreSession.epoch': async(wait),
   'StoreSession.latest': sync(object()),
   'StoreSession.untilTold': sync(left, object()),
   openStore: async(

@@ -26,14 +26,21 @@ export type ZooKeeperCall<Options = object> = Call<Options, WithZooKeeper>;
 
 /** Opens the store, lets `act` work on it, and closes it. Resolves and throws as {@link reported} does. */
 export function onStore(call: Call, act: (session: StoreSession) => Promise<number>): Promise<number> {
-  return reported(call, async () => {
-    const store = await openedStore(call.settings, call.io);
-    try {
-      return await act(new StoreSession(store, call.io.clock, REQUEST_TIMEOUT_MS));
-    } finally {
-      await store.close();
-    }
-  });
+  return reported(call, () => onStoreAt(call, call.settings.store, act));
+}
+
+/** The same at another URL than the one in the settings, and without a report. */
+export async function onStoreAt<T>(
+  { settings, io }: Call,
+  url: string,
+  act: (session: StoreSession) => Promise<T>,
+): Promise<T> {
+  const store = await openedStore({ ...settings, store: url }, io);
+  try {
+    return await act(new StoreSession(store, io.clock, REQUEST_TIMEOUT_MS));
+  } finally {
+    await store.close();
+  }
 }
 
 /**

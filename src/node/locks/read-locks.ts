@@ -8,6 +8,17 @@ import type { LockReport } from '../wire/cluster-snapshot.js';
 /** Behind the name of a lock: its lease, in the store of all locks. */
 const LEASE = '/0.json';
 
+/** The names of all locks. @param session with the store of the locks @throws {StoreError} */
+export async function lockNames(session: StoreSession, signal?: AbortSignal): Promise<readonly string[]> {
+  return (await leasesIn(session, signal)).map(({ key }) => key.slice(0, -LEASE.length));
+}
+
+async function leasesIn(session: StoreSession, signal: AbortSignal | undefined) {
+  const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
+  const { objects } = await session.list({ signal, timeoutMs, folders: true });
+  return objects.filter(({ key }) => key.endsWith(LEASE) && LOCK_NAME.test(key.slice(0, -LEASE.length)));
+}
+
 /**
  * Returns how to read the locks, again and again: by a LIST, and a GET for each lock that was written since.
  *
@@ -17,11 +28,7 @@ export function locksReader(session: StoreSession) {
   let known = new Map<string, StoredObject | undefined>();
   /** @throws {StoreError} @throws `signal.reason` */
   return async (signal?: AbortSignal): Promise<readonly LockReport[]> => {
-    const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
-    const { objects } = await session.list({ signal, timeoutMs, folders: true });
-    const rows = objects.filter(
-      ({ key }) => key.endsWith(LEASE) && LOCK_NAME.test(key.slice(0, -LEASE.length)),
-    );
+    const rows = await leasesIn(session, signal);
     const read = await concurrently(
       rows,
       REQUESTS_AT_ONCE,

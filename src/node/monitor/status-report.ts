@@ -85,8 +85,17 @@ export function clusterReport({
   graceMs,
   idWidth,
   bootstrapped,
+  epoch,
 }: ClusterConfig): ClusterReport {
-  return { size, durationMs: durationMs || null, graceMs, idWidth: idWidth || null, bootstrapped };
+  const settling = epoch?.settling && { settling: true as const };
+  return {
+    size,
+    durationMs: durationMs || null,
+    graceMs,
+    idWidth: idWidth || null,
+    bootstrapped,
+    ...settling,
+  };
 }
 
 /** The report on one node id, with its `problem`, if any. */

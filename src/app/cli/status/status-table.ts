@@ -1,3 +1,4 @@
+import { SETTLING } from '../../../core/lease/model/cluster-config.js';
 import type { NodeStatus } from '../../../core/lease/operate/inspect.js';
 import type { Interval } from '../../../core/store/lease-store.js';
 import { type AllocatedStatus, widthNeededBy } from '../../../node/monitor/allocated-status.js';
@@ -95,6 +96,7 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
         : undefined,
       foot: [
         draining.length > 0 && fitLine(beyond, screen, 'yellow'),
+        cluster.epoch?.settling && fitLine(SETTLING, screen, 'yellow'),
         summaryLine(status, screen),
         ...(foreign ? camundaView.lines(foreign) : []).map(([text, color]) => fitLine(text, screen, color)),
         finding && fitLine(finding.detail, screen, finding.status === 'fault' ? 'red' : undefined),

@@ -1,5 +1,6 @@
 import { AcquireTimeoutError, explain } from '../../base/errors.js';
 import type { Tenure } from '../hold/keeper.js';
+import { SETTLING } from '../model/cluster-config.js';
 import { foreignError } from '../model/foreign-cluster.js';
 import { LeaseUnreadableError, nativeCodec } from '../model/lease-codec.js';
 import { availability, type LeaseState, revived } from '../model/lease-state.js';
@@ -157,15 +158,12 @@ export class Acquirer {
       const step = await settleEpoch(this.options, scan.cluster);
       if (step.kind === 'settled') return { scan, epoch: step.told };
       if (step.kind === 'recorded') continue;
-      const why = 'the store has been restored, promoted or replaced: what looks free may be held';
       const now = clock.monotonic();
       const restMs = step.until + 1 - now;
+      const sleepMs = Math.max(0, Math.min(restMs, until - now));
+      emit({ type: 'waiting', sleepMs, why: SETTLING });
       if (now >= until)
-        throw new AcquireTimeoutError(
-          `${session.store.url}: ${why}; node ids are given out in ${Math.ceil(restMs)} ms`,
-        );
-      const sleepMs = Math.min(restMs, until - now);
-      emit({ type: 'waiting', sleepMs, why });
+        throw new AcquireTimeoutError(`${session.store.url}: ${SETTLING}: ${Math.ceil(restMs)} ms from now`);
       await clock.sleep(sleepMs, signal);
     }
   }

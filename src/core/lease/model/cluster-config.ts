@@ -74,6 +74,10 @@ export interface StoreEpoch {
   readonly settling?: boolean;
 }
 
+/** What `settling` means, as a sentence without a full stop. */
+export const SETTLING =
+  'the store has been restored, promoted or replaced: nothing is given out for a duration and a grace';
+
 /** The greatest number of shards. */
 export const MAX_SHARDS = 4_096;
 /** The greatest floor: the epochs above it are exact numbers still. */

@@ -196,6 +196,7 @@ export class StoreSession {
    * @throws {StoreError} when the store gave no definite answer in time
    */
   async epoch(call: SessionCall = {}): Promise<string | undefined> {
+    checkCall(call);
     const { store } = this;
     if (store.epoch === undefined) return undefined;
     return this.#bounded('reading its epoch', call, async (options) => store.epoch?.(options));

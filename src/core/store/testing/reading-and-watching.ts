@@ -209,6 +209,14 @@ export const WATCHING_AND_ENDING: Checks = {
     );
   },
 
+  'tells the same epoch after a write, and to another client, where it tells one': async (store, other) => {
+    const epoch = await store.epoch?.();
+    ok(epoch === undefined || epoch !== '', 'an epoch is a text');
+    await createFirst(store);
+    strictEqual(await store.epoch?.(), epoch);
+    strictEqual(await other.epoch?.(), epoch);
+  },
+
   'can be closed twice': async (store) => {
     await createFirst(store);
     await store.close();

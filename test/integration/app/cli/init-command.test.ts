@@ -109,6 +109,38 @@ describe('nodelease on a folder that contains something else in place of leases'
   });
 });
 
+describe('nodelease init --restored', () => {
+  it('has neither node ids nor locks given out for a while, and says so', async () => {
+    const store = await newStore('file');
+    await init(store, '--nodes', '2', '--duration', '30s');
+    const lock = () =>
+      runCli(['lock', 'report', '--try', ...store.options, '--', 'true'], { env: store.env });
+    expect((await lock().exit).code).toBe(0);
+    const noted = await init(store, '--restored', '--json');
+    expect(JSON.parse(noted.answer)).toMatchObject({ cluster: true, locks: 1 });
+    const refused = lock();
+    expect((await refused.exit).code).toBe(75);
+    expect(refused.stderr()).toContain('the store has been restored, promoted or replaced');
+    const { answer } = await runInProcess(['status', ...store.options]);
+    expect(answer).toContain('nothing is given out for a duration and a grace');
+    const { cluster } = JSON.parse((await runInProcess(['status', '--json', ...store.options])).answer);
+    expect(cluster.settling).toBe(true);
+    const doctor = await runInProcess(['doctor', ...store.options]);
+    expect(doctor.answer).toMatch(
+      /warn {3}epoch: the store has been restored.*\n(.*\n)*No faults, 1 warning/,
+    );
+  });
+
+  it('is refused without a cluster, and together with --repair', async () => {
+    const store = await newStore('file');
+    expect(await init(store, '--restored')).toMatchObject({
+      code: 69,
+      complaints: expect.stringContaining('There is no cluster at'),
+    });
+    expect((await init(store, '--restored', '--repair')).code).toBe(64);
+  });
+});
+
 describe('nodelease init on an S3 server', () => {
   const initThere = async (store: string, faults: Partial<StandInFaults> = {}) => {
     const server = await S3StandIn.start();
