@@ -216,7 +216,7 @@ describe('nodelease init --repair', () => {
     expect(io.answer()).toContain('no lease object at memory: is damaged: nothing to do\n');
     fleet.bucket.remove(SHARDS_KEY);
     await inTime(fleet.clock, repair(fleet.session(), undefined, io));
-    expect(io.answer()).toContain(`shards.json is gone: mended, from epoch ${2 ** 33 + 2} on\n`);
+    expect(io.answer()).toMatch(/shards\.json is gone: mended, from epoch \d{16} on\n/);
   });
 
   it('leaves the map of shards as it is while a lease object cannot be restored', async () => {
