@@ -92,13 +92,19 @@ export function isUndecided(error: unknown, { status }: ObservedReply): boolean 
 const UNDECIDED = ['ConditionalRequestConflict', 'OperationAborted'];
 const PASSING = ['RequestTimeout', ...UNDECIDED];
 
+/** The code of an answer of AWS that is an error: S3's, or the name that other services give it. */
+export function codeOf(error: unknown): string | undefined {
+  return textOf(error, 'Code') ?? (fieldOf(error, '$fault') ? textOf(error, 'name') : undefined);
+}
+
 /**
  * True when the server refused the request for the time in its signature, and sent another time with the
  * refusal. Such a request is certainly not applied: signatures are checked first. The SDK signs with the
  * server's time from then on, so that the same call succeeds.
  */
 export function teachesTime(error: unknown, { status, headers, signedAt }: ObservedReply): boolean {
-  if (status === undefined || status < 400 || textOf(error, 'Code') !== 'RequestTimeTooSkewed') return false;
+  const isRefused = /^(RequestTimeTooSkewed|InvalidSignatureException)$/.test(codeOf(error) ?? '');
+  if (status === undefined || status < 400 || !isRefused) return false;
   const signed = signedAt?.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z') ?? '';
   return isClockWrong(headers.date, Date.parse(signed));
 }
@@ -107,11 +113,13 @@ export function teachesTime(error: unknown, { status, headers, signedAt }: Obser
  * True when the credentials were refused, and not what they may do. Such a request is certainly not applied.
  */
 export function refusesCredentials(error: unknown): boolean {
-  return CREDENTIAL_CODES.includes(textOf(error, 'Code') ?? '');
+  return CREDENTIAL_CODES.includes(codeOf(error) ?? '');
 }
 
-/** `InvalidTokenId` is MinIO's. */
+/** `InvalidTokenId` is MinIO's; the exceptions are DynamoDB's. */
 const CREDENTIAL_CODES = [
+  'ExpiredTokenException',
+  'UnrecognizedClientException',
   'ExpiredToken',
   'InvalidToken',
   'InvalidTokenId',
@@ -136,7 +144,7 @@ const credentialHint = (profile = process.env.AWS_PROFILE) =>
   profile ? `AWS_PROFILE is ${profile}: is that profile in ~/.aws/config?` : CREDENTIAL_SOURCES;
 
 /** The SDK failed on the way: nearly always over the credentials, which it fetches with the first request. */
-function beforeSending(error: unknown, { url }: StoreRequest, failing: Failing): StoreError {
+export function beforeSending(error: unknown, { url }: StoreRequest, failing: Failing): StoreError {
   const name = textOf(error, 'name') ?? '';
   const message = messageOf(error);
   const failed = (fault: StoreFault, detail: string) => failing(fault, 'not-applied', detail);

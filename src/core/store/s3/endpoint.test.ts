@@ -61,6 +61,6 @@ it.each(['an option', 'AWS_ENDPOINT_URL_S3'])(
 it('a proxy that is set and not used is named', () => {
   expect(unusedProxy({})).toBe('');
   expect(unusedProxy({ https_proxy: 'http://proxy:3128' })).toBe(
-    ' (https_proxy is set, and s3: uses no proxy)',
+    ' (https_proxy is set, and the store uses no proxy)',
   );
 });

@@ -47,5 +47,5 @@ export function bucketInEndpoint(
 export function unusedProxy(env: NodeJS.ProcessEnv = process.env): string {
   const names = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'];
   const name = names.find((variable) => env[variable]);
-  return name === undefined ? '' : ` (${name} is set, and s3: uses no proxy)`;
+  return name === undefined ? '' : ` (${name} is set, and the store uses no proxy)`;
 }

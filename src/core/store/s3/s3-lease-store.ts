@@ -1,6 +1,4 @@
-import { orAborted } from '../../base/abort.js';
 import { checked, having, NAME, TEXT } from '../../base/arguments.js';
-import { textOf } from '../../base/fields.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
@@ -19,17 +17,9 @@ import {
   StoreDriver,
 } from '../store-driver.js';
 import { below } from '../store-kind.js';
-import { givenUp, required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
-import {
-  classifyReply,
-  DIRECTORY_BUCKET,
-  isUndecided,
-  OBSERVER_PLACE,
-  type ObservedReply,
-  ReplyObserver,
-  refusesCredentials,
-  teachesTime,
-} from './classify-reply.js';
+import { required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
+import { type Answer, awsCall, type Observable } from './aws-call.js';
+import { classifyReply, DIRECTORY_BUCKET } from './classify-reply.js';
 import { digestOf } from './digest.js';
 import { bucketInEndpoint, unusedProxy } from './endpoint.js';
 import {
@@ -60,19 +50,6 @@ export interface S3LeaseStoreOptions extends ObjectStoreOptions {
   readonly bucket: string;
   readonly client: S3Requests;
 }
-
-/** The pauses before a write is sent again that S3 did not judge, in milliseconds. */
-const UNDECIDED_PAUSES_MS: readonly number[] = [50, 100, 200];
-
-/** A command, as far as watching its reply goes. */
-interface Observable {
-  readonly middlewareStack: {
-    add(middleware: ReplyObserver['middleware'], place: typeof OBSERVER_PLACE): void;
-  };
-}
-
-/** A reply, or the definite answer that came in the form of an error. */
-type Answer<Output> = { readonly output: Output; readonly reply: ObservedReply } | 'conflict' | 'absent';
 
 /**
  * Leases in a bucket of S3, or of a server that speaks its API: PutObject with `If-None-Match: *` and
@@ -203,67 +180,12 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
     this.options.client.destroy();
   }
 
-  /** One request, limited in time, unless it has to be signed again. */
   #call<Output>(
     request: StoreRequest,
     command: Observable,
     send: (abortSignal: AbortSignal) => Promise<Output>,
   ): Promise<Answer<Output>> {
-    const { signal } = request;
-    return withinRequestTime(this.options, signal, async (limit) => {
-      let reply = new ReplyObserver(limit);
-      // The SDK looks at the signal only once it has credentials, and not while it reads a body: this covers
-      // the rest.
-      const attempt = async (pausesMs = UNDECIDED_PAUSES_MS): Promise<Output> => {
-        command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
-        try {
-          return await orAborted(send(limit), limit);
-        } catch (error) {
-          const [pauseMs, ...others] = pausesMs;
-          if (pauseMs === undefined || !isUndecided(error, reply)) throw error;
-          reply = new ReplyObserver(limit);
-          await this.options.clock.sleep(pauseMs, limit);
-          return attempt(others);
-        }
-      };
-      try {
-        signal?.throwIfAborted();
-        const output = await attempt().catch(async (error: unknown) => {
-          const isAnother =
-            !limit.aborted &&
-            (teachesTime(error, reply) || (await this.#hasNewCredentials(error, reply, limit)));
-          if (!isAnother) throw error;
-          reply = new ReplyObserver(limit);
-          return attempt();
-        });
-        return { output, reply };
-      } catch (error) {
-        if (signal?.aborted) throw givenUp(request, signal.reason, reply.sent);
-        // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
-        const isCutOff = limit.aborted && textOf(error, 'Code') === undefined;
-        return classifyReply(isCutOff ? limit.reason : error, request, reply);
-      }
-    });
-  }
-
-  /**
-   * Where the credentials of a request were refused, asks their source again, such as a file that may have
-   * been rewritten.
-   */
-  async #hasNewCredentials(
-    error: unknown,
-    { signedBy }: ObservedReply,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const { config } = this.options.client;
-    if (config === undefined || !refusesCredentials(error)) return false;
-    try {
-      const { accessKeyId } = await orAborted(config.credentials({ forceRefresh: true }), signal);
-      return accessKeyId !== signedBy;
-    } catch {
-      // The store's refusal says more.
-      return false;
-    }
+    return awsCall(this.options, { request, command, send, classifyReply });
   }
 
   #object(key: string): { Bucket: string; Key: string } {

@@ -1,0 +1,103 @@
+import { orAborted } from '../../base/abort.js';
+import type { ObjectStoreOptions } from '../store-driver.js';
+import { givenUp, type StoreRequest, withinRequestTime } from '../store-request.js';
+import {
+  codeOf,
+  isUndecided,
+  OBSERVER_PLACE,
+  type ObservedReply,
+  ReplyObserver,
+  refusesCredentials,
+  teachesTime,
+} from './classify-reply.js';
+import type { S3Client } from './sdk.js';
+
+/** The pauses before a write is sent again that S3 did not judge, in milliseconds. */
+const UNDECIDED_PAUSES_MS: readonly number[] = [50, 100, 200];
+
+/** A command, as far as watching its reply goes. */
+export interface Observable {
+  readonly middlewareStack: {
+    add(middleware: ReplyObserver['middleware'], place: typeof OBSERVER_PLACE): void;
+  };
+}
+
+/** A reply, or the definite answer that came in the form of an error. */
+export type Answer<Output> =
+  | { readonly output: Output; readonly reply: ObservedReply }
+  | 'conflict'
+  | 'absent';
+
+interface AwsCall<Output> {
+  readonly request: StoreRequest;
+  readonly command: Observable;
+  send(abortSignal: AbortSignal): Promise<Output>;
+  /** @throws {StoreError} for everything but a definite answer */
+  classifyReply(error: unknown, request: StoreRequest, reply: ObservedReply): 'conflict' | 'absent';
+}
+
+interface AwsCaller extends Pick<ObjectStoreOptions, 'clock' | 'requestTimeoutMs'> {
+  readonly client: { readonly config?: Pick<S3Client['config'], 'credentials'> };
+}
+
+/** One request, limited in time, unless it has to be signed again. */
+export function awsCall<Output>(
+  options: AwsCaller,
+  { request, command, send, classifyReply }: AwsCall<Output>,
+): Promise<Answer<Output>> {
+  const { signal } = request;
+  return withinRequestTime(options, signal, async (limit) => {
+    let reply = new ReplyObserver(limit);
+    // The SDK looks at the signal only once it has credentials, and not while it reads a body: this covers
+    // the rest.
+    const attempt = async (pausesMs = UNDECIDED_PAUSES_MS): Promise<Output> => {
+      command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
+      try {
+        return await orAborted(send(limit), limit);
+      } catch (error) {
+        const [pauseMs, ...others] = pausesMs;
+        if (pauseMs === undefined || !isUndecided(error, reply)) throw error;
+        reply = new ReplyObserver(limit);
+        await options.clock.sleep(pauseMs, limit);
+        return attempt(others);
+      }
+    };
+    try {
+      signal?.throwIfAborted();
+      const output = await attempt().catch(async (error: unknown) => {
+        const isAnother =
+          !limit.aborted &&
+          (teachesTime(error, reply) || (await hasNewCredentials(options.client, error, reply, limit)));
+        if (!isAnother) throw error;
+        reply = new ReplyObserver(limit);
+        return attempt();
+      });
+      return { output, reply };
+    } catch (error) {
+      if (signal?.aborted) throw givenUp(request, signal.reason, reply.sent);
+      // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
+      const isCutOff = limit.aborted && codeOf(error) === undefined;
+      return classifyReply(isCutOff ? limit.reason : error, request, reply);
+    }
+  });
+}
+
+/**
+ * Where the credentials of a request were refused, asks their source again, such as a file that may have
+ * been rewritten.
+ */
+async function hasNewCredentials(
+  { config }: AwsCaller['client'],
+  error: unknown,
+  { signedBy }: ObservedReply,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (config === undefined || !refusesCredentials(error)) return false;
+  try {
+    const { accessKeyId } = await orAborted(config.credentials({ forceRefresh: true }), signal);
+    return accessKeyId !== signedBy;
+  } catch {
+    // The store's refusal says more.
+    return false;
+  }
+}
