@@ -1,6 +1,6 @@
 import { orAborted } from '../../base/abort.js';
 import type { ObjectStoreOptions } from '../store-driver.js';
-import { givenUp, type StoreRequest, withinRequestTime } from '../store-request.js';
+import { givenUp, type Operation, type StoreRequest, withinRequestTime } from '../store-request.js';
 import {
   codeOf,
   isUndecided,
@@ -10,6 +10,7 @@ import {
   refusesCredentials,
   teachesTime,
 } from './classify-reply.js';
+import { unusedProxy } from './endpoint.js';
 import type { S3Client } from './sdk.js';
 
 /** The pauses before a write is sent again that S3 did not judge, in milliseconds. */
@@ -28,12 +29,12 @@ export type Answer<Output> =
   | 'conflict'
   | 'absent';
 
-interface AwsCall<Output> {
-  readonly request: StoreRequest;
+interface AwsCall<Output, Request> {
+  readonly request: Request;
   readonly command: Observable;
   send(abortSignal: AbortSignal): Promise<Output>;
   /** @throws {StoreError} for everything but a definite answer */
-  classifyReply(error: unknown, request: StoreRequest, reply: ObservedReply): 'conflict' | 'absent';
+  classifyReply(error: unknown, request: Request, reply: ObservedReply): 'conflict' | 'absent';
 }
 
 interface AwsCaller extends Pick<ObjectStoreOptions, 'clock' | 'requestTimeoutMs'> {
@@ -41,9 +42,9 @@ interface AwsCaller extends Pick<ObjectStoreOptions, 'clock' | 'requestTimeoutMs
 }
 
 /** One request, limited in time, unless it has to be signed again. */
-export function awsCall<Output>(
+export function awsCall<Output, Request extends StoreRequest<Operation>>(
   options: AwsCaller,
-  { request, command, send, classifyReply }: AwsCall<Output>,
+  { request, command, send, classifyReply }: AwsCall<Output, Request>,
 ): Promise<Answer<Output>> {
   const { signal } = request;
   return withinRequestTime(options, signal, async (limit) => {
@@ -80,6 +81,17 @@ export function awsCall<Output>(
       return classifyReply(isCutOff ? limit.reason : error, request, reply);
     }
   });
+}
+
+/** What has not answered: the store, or the source of the credentials for it. */
+export function noAnswer(
+  { awaitedSource }: { awaitedSource?(): string | undefined },
+  within: string,
+): string {
+  const source = awaitedSource?.();
+  return source === undefined
+    ? `no answer ${within}${unusedProxy()}`
+    : `no answer from the source of the credentials (${source}) ${within}`;
 }
 
 /**

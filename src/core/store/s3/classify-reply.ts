@@ -144,7 +144,11 @@ const credentialHint = (profile = process.env.AWS_PROFILE) =>
   profile ? `AWS_PROFILE is ${profile}: is that profile in ~/.aws/config?` : CREDENTIAL_SOURCES;
 
 /** The SDK failed on the way: nearly always over the credentials, which it fetches with the first request. */
-export function beforeSending(error: unknown, { url }: StoreRequest, failing: Failing): StoreError {
+export function beforeSending(
+  error: unknown,
+  { url }: Pick<StoreRequest, 'url'>,
+  failing: Failing,
+): StoreError {
   const name = textOf(error, 'name') ?? '';
   const message = messageOf(error);
   const failed = (fault: StoreFault, detail: string) => failing(fault, 'not-applied', detail);

@@ -18,10 +18,10 @@ import {
 } from '../store-driver.js';
 import { below } from '../store-kind.js';
 import { required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
-import { type Answer, awsCall, type Observable } from './aws-call.js';
+import { type Answer, awsCall, noAnswer, type Observable } from './aws-call.js';
 import { classifyReply, DIRECTORY_BUCKET } from './classify-reply.js';
 import { digestOf } from './digest.js';
-import { bucketInEndpoint, unusedProxy } from './endpoint.js';
+import { bucketInEndpoint } from './endpoint.js';
 import {
   DeleteObjectCommand,
   GetObjectCommand,
@@ -162,10 +162,7 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
   }
 
   noAnswer(within: string): string {
-    const source = this.options.client.awaitedSource?.();
-    return source === undefined
-      ? `no answer ${within}${unusedProxy()}`
-      : `no answer from the source of the credentials (${source}) ${within}`;
+    return noAnswer(this.options.client, within);
   }
 
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {

@@ -1,0 +1,96 @@
+import { messageOf } from '../../base/fields.js';
+import type { StoreFault } from '../lease-store.js';
+import { beforeSending, codeOf, type ObservedReply, teachesTime } from '../s3/classify-reply.js';
+import { unusedProxy } from '../s3/endpoint.js';
+import {
+  connectionFailure,
+  failing,
+  isTimeout,
+  networkErrors,
+  type Operation,
+  type StoreRequest,
+} from '../store-request.js';
+
+/** A request to DynamoDB. */
+export type DynamoDbRequest = StoreRequest<Exclude<Operation, 'watch' | 'authenticate'>>;
+
+/**
+ * Says what a failed request to DynamoDB means, by the name of its exception, the HTTP status and the operating
+ * system's error code; never by the text. This is the only place that knows these. Nothing was written only
+ * where an exception of DynamoDB says so: a reply with a status below 500 may have been cut, or may come from a
+ * proxy.
+ *
+ * @returns for `create` and `replace` only
+ * @throws {StoreError} for everything else
+ */
+export function classifyReply(error: unknown, request: DynamoDbRequest, reply: ObservedReply): 'conflict' {
+  const { operation } = request;
+  const { sent, status = 0 } = reply;
+  const failed = failing(request);
+  if (!sent) throw beforeSending(error, request, failing(request, error));
+  if (status === 0 || isTimeout(error) || networkErrors(error).length > 0)
+    throw connectionFailure(error, (cause) => failing(request, cause), request.endpoint, {
+      unknownHost: 'is the region right?',
+      always: unusedProxy(),
+    });
+  const name = codeOf(error) ?? '';
+  // A signature that does not match is answered with all of the text to be signed.
+  const message = messageOf(error).slice(0, 200);
+  const said = name === '' ? `HTTP ${status}` : `HTTP ${status}, ${name}${message}`;
+  if (status >= 500) throw failed('unavailable', 'unknown', `answered ${said}`);
+  const meaning = EXCEPTIONS[name];
+  const refused = (detail: string) =>
+    failed(meaning === 'conflict' ? 'unavailable' : (meaning ?? 'rejected'), 'not-applied', detail);
+  switch (meaning) {
+    case undefined:
+      throw failed('rejected', 'unknown', `answered ${said}, but not as DynamoDB does`);
+    case 'conflict':
+      if (operation === 'create' || operation === 'replace') return 'conflict';
+      throw refused(`answered ${said}`);
+    case 'unavailable':
+      throw refused(`too many requests (${said})`);
+    case 'missing':
+      throw refused('table does not exist, in this region and account');
+    case 'denied': {
+      const needs = name === 'AccessDeniedException' ? `, needs dynamodb:${NEEDS[operation]}` : '';
+      const clock = teachesTime(error, reply) ? ': the clock of this host is wrong' : message;
+      throw refused(`access denied (${name}${needs})${clock}`);
+    }
+    default: {
+      const isWrite = operation === 'create' || operation === 'replace';
+      const hint = isWrite ? '' : ': is its partition key prefix, and its sort key object, both strings?';
+      throw refused(`refused (${said})${hint}`);
+    }
+  }
+}
+
+/** What the exceptions mean that say that nothing was written. */
+const EXCEPTIONS: Readonly<Partial<Record<string, StoreFault | 'conflict'>>> = {
+  ConditionalCheckFailedException: 'conflict',
+  TransactionConflictException: 'conflict',
+  ReplicatedWriteConflictException: 'conflict',
+  ProvisionedThroughputExceededException: 'unavailable',
+  ThrottlingException: 'unavailable',
+  RequestLimitExceeded: 'unavailable',
+  ResourceNotFoundException: 'missing',
+  AccessDeniedException: 'denied',
+  UnrecognizedClientException: 'denied',
+  ExpiredTokenException: 'denied',
+  InvalidSignatureException: 'denied',
+  IncompleteSignatureException: 'denied',
+  MissingAuthenticationTokenException: 'denied',
+  ValidationException: 'rejected',
+  SerializationException: 'rejected',
+  UnknownOperationException: 'rejected',
+  ItemCollectionSizeLimitExceededException: 'rejected',
+};
+
+/** The permission that each operation needs. */
+const NEEDS = {
+  read: 'GetItem',
+  list: 'Query',
+  create: 'PutItem',
+  replace: 'PutItem',
+  discard: 'DeleteItem',
+  examine: 'DescribeTable',
+} as const;
