@@ -184,6 +184,14 @@ export interface LeaseStore {
   describe?(options?: StoreCallOptions): Promise<readonly StoreFact[]>;
 
   /**
+   * A text that changes whenever the store may have gone back in time: it was restored, or replaced by a copy.
+   * Offered where the store can tell; resolves to undefined where its server does not say.
+   *
+   * @throws {StoreError} also `denied`: no lease needs the right to it
+   */
+  epoch?(options?: StoreCallOptions): Promise<string | undefined>;
+
+  /**
    * Says of a request that is given up now what has not answered, and what may be wrong. Offered where that
    * may be another service than the store.
    *

@@ -85,7 +85,7 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     ages.forgetAbsent(shown, after);
     return { ...shown, objects: shown.objects.map((row) => observed(row, sentAt, arrivedAt)) };
   };
-  const { listPage, changed, describe, noAnswer, minWriteIntervalMs } = store;
+  const { listPage, changed, describe, epoch, noAnswer, minWriteIntervalMs } = store;
   return {
     url: store.url,
     remote: store.remote,
@@ -108,6 +108,7 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     replace: store.replace.bind(store),
     ...(changed && { changed: changed.bind(store) }),
     ...(describe && { describe: describe.bind(store) }),
+    ...(epoch && { epoch: epoch.bind(store) }),
     ...(noAnswer && { noAnswer: noAnswer.bind(store) }),
     discardProbe: store.discardProbe.bind(store),
     close: store.close.bind(store),

@@ -98,7 +98,7 @@ describe('opening a store', () => {
     const opening = openStore('s3://leases', base);
     await expect(opening).rejects.toThrow(ConfigError);
     await expect(opening).rejects.toThrow(
-      'region: expected the region of the bucket: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)',
+      'region: expected the region of the store: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)',
     );
   });
 

@@ -39,29 +39,19 @@ export function classifyReply(error: unknown, request: DynamoDbRequest, reply: O
   const said = name === '' ? `HTTP ${status}` : `HTTP ${status}, ${name}${message}`;
   if (status >= 500) throw failed('unavailable', 'unknown', `answered ${said}`);
   const meaning = EXCEPTIONS[name];
-  const refused = (detail: string) =>
-    failed(meaning === 'conflict' ? 'unavailable' : (meaning ?? 'rejected'), 'not-applied', detail);
-  switch (meaning) {
-    case undefined:
-      throw failed('rejected', 'unknown', `answered ${said}, but not as DynamoDB does`);
-    case 'conflict':
-      if (operation === 'create' || operation === 'replace') return 'conflict';
-      throw refused(`answered ${said}`);
-    case 'unavailable':
-      throw refused(`too many requests (${said})`);
-    case 'missing':
-      throw refused('table does not exist, in this region and account');
-    case 'denied': {
-      const needs = name === 'AccessDeniedException' ? `, needs dynamodb:${NEEDS[operation]}` : '';
-      const clock = teachesTime(error, reply) ? ': the clock of this host is wrong' : message;
-      throw refused(`access denied (${name}${needs})${clock}`);
-    }
-    default: {
-      const isWrite = operation === 'create' || operation === 'replace';
-      const hint = isWrite ? '' : ': is its partition key prefix, and its sort key object, both strings?';
-      throw refused(`refused (${said})${hint}`);
-    }
-  }
+  if (meaning === undefined)
+    throw failed('rejected', 'unknown', `answered ${said}, but not as DynamoDB does`);
+  const isWrite = operation === 'create' || operation === 'replace';
+  if (meaning === 'conflict' && isWrite) return 'conflict';
+  const needs = name === 'AccessDeniedException' ? `, needs dynamodb:${NEEDS[operation]}` : '';
+  const clock = teachesTime(error, reply) ? ': the clock of this host is wrong' : message;
+  const details: Partial<Record<StoreFault | 'conflict', string>> = {
+    missing: 'table does not exist, in this region and account',
+    denied: `access denied (${name}${needs})${clock}`,
+    rejected: `refused (${said})${isWrite ? '' : ': is its partition key prefix, and its sort key object, both strings?'}`,
+  };
+  const fault = meaning === 'conflict' ? 'unavailable' : meaning;
+  throw failed(fault, 'not-applied', details[meaning] ?? `answered ${said}`);
 }
 
 /** What the exceptions mean that say that nothing was written. */

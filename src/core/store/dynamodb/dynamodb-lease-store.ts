@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { DescribeTableOutput, DescribeTimeToLiveOutput } from '@aws-sdk/client-dynamodb';
-import { checked, having, NAME } from '../../base/arguments.js';
-import { fieldOf, textOf } from '../../base/fields.js';
+import type * as Sdk from '@aws-sdk/client-dynamodb';
 import { storeTime } from '../http-times.js';
 import {
   type LeaseStore,
@@ -14,8 +12,8 @@ import {
   type StoreFact,
   type WriteResult,
 } from '../lease-store.js';
-import { awsCall, noAnswer, type Observable } from '../s3/aws-call.js';
-import type { S3Requests } from '../s3/s3-lease-store.js';
+import { awsCall, noAnswer } from '../s3/aws-call.js';
+import { repeatCredentials } from '../s3/aws-client.js';
 import {
   type ConditionalWrite,
   type ContinuedPage,
@@ -27,32 +25,10 @@ import { classifyReply, type DynamoDbRequest } from './classify-reply.js';
 import { tableFacts } from './table-facts.js';
 
 /** The requests that the store makes. */
-export type DynamoDbOperation =
-  | 'GetItem'
-  | 'PutItem'
-  | 'Query'
-  | 'DeleteItem'
-  | 'DescribeTable'
-  | 'DescribeTimeToLive';
+type Operation = 'GetItem' | 'PutItem' | 'Query' | 'DeleteItem' | 'DescribeTable' | 'DescribeTimeToLive';
 
-/** A command of the SDK, by what is used of it: published types do not refer to a package that only some users install. */
-export type DynamoDbCommand = Observable;
-
-/** What the store uses of the SDK, and nothing else. */
-export interface DynamoDbRequests extends Pick<S3Requests, 'config' | 'awaitedSource' | 'destroy'> {
-  command(operation: DynamoDbOperation, input: object): DynamoDbCommand;
-  /** Makes one request, and repeats none. Resolves to what the SDK makes of the reply. */
-  send(command: DynamoDbCommand, options: { readonly abortSignal: AbortSignal }): Promise<unknown>;
-}
-
-/** Settings of a {@link DynamoDbLeaseStore}. */
-export interface DynamoDbLeaseStoreOptions extends Omit<ObjectStoreOptions, 'prefix'> {
-  /** Its partition key is `prefix` and its sort key `object`, both strings. */
-  readonly table: string;
-  /** Without a slash at either end; not empty. */
-  readonly prefix: string;
-  readonly client: DynamoDbRequests;
-}
+/** What the replies to them have. */
+type Reply = Sdk.GetItemOutput & Sdk.QueryOutput & Sdk.DescribeTableOutput & Sdk.DescribeTimeToLiveOutput;
 
 /**
  * Leases in a table of DynamoDB: PutItem with `attribute_not_exists` and with the etag. Reads and listings are
@@ -65,30 +41,32 @@ export interface DynamoDbLeaseStoreOptions extends Omit<ObjectStoreOptions, 'pre
 export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
   /** The value of the partition key. */
   readonly #partition: string;
+  readonly #client: ReturnType<typeof repeatCredentials>;
 
-  constructor(private readonly options: DynamoDbLeaseStoreOptions) {
-    const { table, prefix, endpoint } = checked(options, {
-      table: NAME,
-      prefix: NAME,
-      client: having('a client', 'send'),
-    });
+  constructor(
+    url: string,
+    private readonly options: ObjectStoreOptions & { readonly table: string },
+    private readonly sdk: typeof Sdk,
+    private readonly requests: Sdk.DynamoDBClient,
+  ) {
     // All locks of a store share a partition, so that one listing shows them.
-    const [, partition = prefix, lock = ''] = /^(.+\/locks)\/([^/]+)$/.exec(prefix) ?? [];
-    super(`dynamodb://${table}/${prefix}`, lock, endpoint);
+    const [, partition = options.prefix, lock = ''] = /^(.+\/locks)\/([^/]+)$/.exec(options.prefix) ?? [];
+    super(url, lock, options.endpoint);
     this.#partition = partition;
+    this.#client = repeatCredentials(requests, options.clock);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.request('read', options, key);
     const reply = await this.#call(request, 'GetItem', { Key: this.#keyOf(key), ConsistentRead: true });
-    const item = fieldOf(reply?.output, 'Item');
+    const item = reply?.output.Item;
     if (item === undefined) return undefined;
-    const metadata = Object.entries(fieldOf(fieldOf(item, 'metadata'), 'M') ?? {});
+    const { body, metadata, etag } = item;
     return {
       key,
-      body: stringOf(item, 'body') ?? '',
-      metadata: Object.fromEntries(metadata.map(([name, value]) => [name, textOf(value, 'S') ?? ''])),
-      etag: required(request, stringOf(item, 'etag'), 'an etag: has nodelease written this item?'),
+      body: body?.S ?? '',
+      metadata: Object.fromEntries(Object.entries(metadata?.M ?? {}).map(([name, { S = '' }]) => [name, S])),
+      etag: required(request, etag?.S, 'an etag: has nodelease written this item?'),
       age: { min: 0, max: Number.POSITIVE_INFINITY },
       storeTime: storeTime(reply?.date),
     };
@@ -107,39 +85,33 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   noAnswer(within: string): string {
-    return noAnswer(this.options.client, within);
+    return noAnswer(this.#client, within);
   }
 
   /**
-   * The id of the table. Another table of its name has another one, such as one that was restored from a backup:
-   * the store may have gone back.
-   *
-   * @returns undefined where the server gives tables no id
+   * The id of the table, which another table of its name does not have.
    * @throws {StoreError} `denied` without the right to `dynamodb:DescribeTable`
    */
   async epoch(options?: StoreCallOptions): Promise<string | undefined> {
-    const reply = await this.#call(this.request('examine', options), 'DescribeTable', {});
-    return textOf(fieldOf(reply?.output, 'Table'), 'TableId');
+    return (await this.#call(this.request('examine', options), 'DescribeTable'))?.output.Table?.TableId;
   }
 
-  /** Leases need none of these rights: what may not be looked at is said, and what a stand-in does not know is not. */
+  /** What may not be looked at is said, and what a stand-in does not know is not. */
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
     const denied: string[] = [];
-    const ask = async (operation: DynamoDbOperation) => {
-      try {
-        return (await this.#call(this.request('examine', options), operation, {}))?.output;
-      } catch (error) {
+    const ask = (operation: Operation) =>
+      this.#call(this.request('examine', options), operation).catch((error: unknown) => {
         if (!(error instanceof StoreError) || error.transient) throw error;
         if (error.fault === 'denied') denied.push(`dynamodb:${operation}`);
         return undefined;
-      }
-    };
-    const [table, timeToLive] = await Promise.all([ask('DescribeTable'), ask('DescribeTimeToLive')]);
-    return tableFacts(table as DescribeTableOutput, timeToLive as DescribeTimeToLiveOutput, denied);
+      });
+    const replies = await Promise.all([ask('DescribeTable'), ask('DescribeTimeToLive')]);
+    const [table, timeToLive] = replies.map((reply) => reply?.output);
+    return tableFacts(table?.Table, timeToLive?.TimeToLiveDescription, denied);
   }
 
   async close(): Promise<void> {
-    this.options.client.destroy();
+    this.#client.destroy();
   }
 
   protected discard(request: StoreRequest, key: string): Promise<unknown> {
@@ -151,39 +123,27 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
     { key, body, metadata, etag: old }: ConditionalWrite,
   ): Promise<WriteResult> {
     const etag = randomUUID();
+    const M = Object.fromEntries(Object.entries(metadata).map(([name, S]) => [name, { S }]));
+    const bytes = { N: String(Buffer.byteLength(body)) };
     const reply = await this.#call(request, 'PutItem', {
-      Item: {
-        ...this.#keyOf(key),
-        etag: { S: etag },
-        body: { S: body },
-        metadata: { M: Object.fromEntries(Object.entries(metadata).map(([name, S]) => [name, { S }])) },
-        bytes: { N: String(Buffer.byteLength(body)) },
-      },
+      Item: { ...this.#keyOf(key), etag: { S: etag }, body: { S: body }, metadata: { M }, bytes },
       ...(old === undefined
-        ? {
-            ConditionExpression: 'attribute_not_exists(#object)',
-            ExpressionAttributeNames: { '#object': 'object' },
-          }
+        ? { ConditionExpression: 'attribute_not_exists(prefix)' }
         : { ConditionExpression: 'etag = :old', ExpressionAttributeValues: { ':old': { S: old } } }),
     });
-    if (reply === undefined) return { status: 'conflict' };
-    return { status: 'written', etag, storeTime: storeTime(reply.date) };
+    return reply === undefined
+      ? { status: 'conflict' }
+      : { status: 'written', etag, storeTime: storeTime(reply.date) };
   }
 
-  /** The page after a key, which its own token is. */
+  /** The page after a key; its token is its last key. */
   async #page(after: string | undefined, options: ListOptions | undefined): Promise<ContinuedPage> {
     const request = this.request('list', options);
     const folder = this.keyPrefix;
     const reply = await this.#call(request, 'Query', {
-      KeyConditionExpression: `#prefix = :prefix${folder && ' AND begins_with(#object, :folder)'}`,
-      ProjectionExpression: '#object, #etag, #bytes',
-      // Some of them are words of DynamoDB's expressions.
-      ExpressionAttributeNames: {
-        '#prefix': 'prefix',
-        '#object': 'object',
-        '#etag': 'etag',
-        '#bytes': 'bytes',
-      },
+      KeyConditionExpression: `prefix = :prefix${folder && ' AND begins_with(#object, :folder)'}`,
+      ProjectionExpression: '#object, etag, bytes',
+      ExpressionAttributeNames: { '#object': 'object' },
       ExpressionAttributeValues: {
         ':prefix': { S: this.#partition },
         ...(folder && { ':folder': { S: folder } }),
@@ -191,26 +151,23 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
       ExclusiveStartKey: after && this.#keyOf(after),
       ConsistentRead: true,
     });
-    const items = fieldOf(reply?.output, 'Items');
-    if (!Array.isArray(items)) throw senseless(request, 'no listing: is this DynamoDB?');
-    const rows = items.flatMap((item) => {
-      const [name = '', etag] = [stringOf(item, 'object'), stringOf(item, 'etag')];
-      const isDeeper = name.slice(folder.length).includes('/');
-      const size = Number(textOf(fieldOf(item, 'bytes'), 'N'));
-      return etag === undefined || (isDeeper && !options?.folders)
-        ? []
-        : [{ name, etag, size, modified: undefined }];
+    const { Items: items, LastEvaluatedKey: last } = reply?.output ?? {};
+    if (items === undefined) throw senseless(request, 'no listing: is this DynamoDB?');
+    const rows = items.flatMap(({ object, etag, bytes }) => {
+      const name = object?.S ?? '';
+      const isShown = options?.folders || !name.slice(folder.length).includes('/');
+      return etag?.S && isShown ? [{ name, etag: etag.S, size: Number(bytes?.N), modified: undefined }] : [];
     });
-    const last = stringOf(fieldOf(reply?.output, 'LastEvaluatedKey'), 'object');
-    return this.pageOf(reply?.date, rows, last?.slice(folder.length));
+    return this.pageOf(reply?.date, rows, last?.object?.S?.slice(folder.length));
   }
 
   /** One request, limited in time; undefined for a conflict. */
-  async #call(request: DynamoDbRequest, operation: DynamoDbOperation, input: object) {
-    const { client, table } = this.options;
-    const command = client.command(operation, { TableName: table, ...input });
-    const send = (abortSignal: AbortSignal) => client.send(command, { abortSignal });
-    const answer = await awsCall(this.options, { request, command, send, classifyReply });
+  async #call(request: DynamoDbRequest, operation: Operation, input: object = {}) {
+    const Command = this.sdk[`${operation}Command`] as new (input: object) => Sdk.GetItemCommand;
+    const command = new Command({ TableName: this.options.table, ...input });
+    const send = (abortSignal: AbortSignal): Promise<Reply> => this.requests.send(command, { abortSignal });
+    const caller = { ...this.options, client: this.#client };
+    const answer = await awsCall(caller, request, command, send, classifyReply);
     if (typeof answer === 'string') return undefined;
     const { headers } = answer.reply;
     // An empty object is the reply to a write, or to a read of what is absent: any server might send it.
@@ -222,9 +179,4 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
   #keyOf(key: string) {
     return { prefix: { S: this.#partition }, object: { S: this.keyPrefix + key } };
   }
-}
-
-/** An attribute of an item that is a text, and not an empty one. */
-function stringOf(item: unknown, name: string): string | undefined {
-  return textOf(fieldOf(item, name), 'S');
 }

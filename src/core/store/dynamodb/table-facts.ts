@@ -1,59 +1,56 @@
-import type { DescribeTableOutput, DescribeTimeToLiveOutput } from '@aws-sdk/client-dynamodb';
+import type { TableDescription, TimeToLiveDescription } from '@aws-sdk/client-dynamodb';
 import type { StoreFact } from '../lease-store.js';
 
 /** The attributes of an item. */
 const OURS = ['prefix', 'object', 'etag', 'body', 'metadata', 'bytes'];
 
 /**
- * What the configuration of a table breaks or costs, a fact each: time to live, replicas in other regions, a
- * restored table.
+ * What the configuration of a table breaks or costs, a fact each: time to live, replicas in other regions, that
+ * it was restored.
  *
  * @param denied the rights that were missing
  */
 export function tableFacts(
-  { Table: table }: DescribeTableOutput = {},
-  { TimeToLiveDescription: timeToLive }: DescribeTimeToLiveOutput = {},
+  table: TableDescription = {},
+  { AttributeName: expiry = '', TimeToLiveStatus: expires }: TimeToLiveDescription = {},
   denied: readonly string[] = [],
 ): readonly StoreFact[] {
   const facts: StoreFact[] = [];
   const found = (status: StoreFact['status'], id: string, detail: string) =>
     facts.push({ id: `table-${id}`, title: id.replaceAll('-', ' '), status, detail });
-  if (table !== undefined) {
-    const { BillingModeSummary: billing, ProvisionedThroughput: units } = table;
-    const isOnDemand = billing?.BillingMode === 'PAY_PER_REQUEST';
-    const capacity = `${units?.WriteCapacityUnits} write and ${units?.ReadCapacityUnits} read units`;
-    const id = `id ${table.TableId ?? 'unknown'}`;
-    found('ok', 'table', `${id}, ${isOnDemand ? 'on demand' : capacity}`);
+  if (table.TableId) found('ok', 'id', table.TableId);
+  if (expires?.startsWith('ENABL')) {
+    if (OURS.includes(expiry))
+      found(
+        'fault',
+        'time-to-live',
+        `on ${expiry}, which every lease has: DynamoDB removes them, and with them the versions that were used; turn it off`,
+      );
+    else
+      found(
+        'warning',
+        'time-to-live',
+        `on ${expiry}, which no lease has: do not add it to one, or DynamoDB removes it with its version`,
+      );
   }
-  const { AttributeName: expiry = '', TimeToLiveStatus: status = '' } = timeToLive ?? {};
-  if (/^ENABL/.test(status)) {
-    const isOurs = OURS.includes(expiry);
-    found(
-      isOurs ? 'fault' : 'warning',
-      'time-to-live',
-      isOurs
-        ? `by ${expiry}, an attribute of leases: DynamoDB removes them, and with them the versions that were used; turn it off`
-        : `by ${expiry}, which no lease has: an item that gets it is removed, and its version with it; use another table`,
-    );
+  const regions = table.Replicas?.map(({ RegionName }) => RegionName).join(', ');
+  if (regions || table.GlobalTableVersion === '2017.11.29') {
+    const where = `in ${regions || 'other regions'}`;
+    if (table.MultiRegionConsistency === 'STRONG')
+      found('warning', 'replicas', `${where}, with strong consistency: each write waits for another region`);
+    else
+      found(
+        'fault',
+        'replicas',
+        `${where}, with eventual consistency: conditions see their own region, and the last writer wins, so two tasks hold one node id; use strong consistency, or a table without replicas`,
+      );
   }
-  const regions = (table?.Replicas ?? []).map(({ RegionName }) => RegionName).join(', ');
-  if (regions !== '' || table?.GlobalTableVersion === '2017.11.29') {
-    const isStrong = table?.MultiRegionConsistency === 'STRONG';
-    const where = `a global table${regions && `, with replicas in ${regions}`}`;
-    found(
-      isStrong ? 'warning' : 'fault',
-      'replicas',
-      isStrong
-        ? `${where}, with strong consistency: each write waits for another region`
-        : `${where}, with eventual consistency: a condition sees the item of its own region, and the last writer wins, so two tasks would hold one node id; use a table without replicas, or strong consistency`,
-    );
-  }
-  const { RestoreDateTime: restored, SourceTableArn: source } = table?.RestoreSummary ?? {};
-  if (restored !== undefined)
+  const { RestoreDateTime: restored, SourceTableArn: source = 'a backup' } = table.RestoreSummary ?? {};
+  if (restored)
     found(
       'warning',
       'restore',
-      `this table was restored${source ? ` from ${source}` : ''}, as of ${restored.toISOString()}: leases that it had then have older versions than those that were given out`,
+      `from ${source}, as of ${restored.toISOString()}: versions that were given out after that may come again`,
     );
   if (denied.length > 0)
     found(

@@ -29,22 +29,22 @@ export type Answer<Output> =
   | 'conflict'
   | 'absent';
 
-interface AwsCall<Output, Request> {
-  readonly request: Request;
-  readonly command: Observable;
-  send(abortSignal: AbortSignal): Promise<Output>;
-  /** @throws {StoreError} for everything but a definite answer */
-  classifyReply(error: unknown, request: Request, reply: ObservedReply): 'conflict' | 'absent';
-}
-
 interface AwsCaller extends Pick<ObjectStoreOptions, 'clock' | 'requestTimeoutMs'> {
   readonly client: { readonly config?: Pick<S3Client['config'], 'credentials'> };
 }
 
-/** One request, limited in time, unless it has to be signed again. */
+/**
+ * One request, limited in time, unless it has to be signed again.
+ *
+ * @param classify what a failure means
+ * @throws {StoreError}
+ */
 export function awsCall<Output, Request extends StoreRequest<Operation>>(
   options: AwsCaller,
-  { request, command, send, classifyReply }: AwsCall<Output, Request>,
+  request: Request,
+  command: Observable,
+  send: (abortSignal: AbortSignal) => Promise<Output>,
+  classify: (error: unknown, request: Request, reply: ObservedReply) => 'conflict' | 'absent',
 ): Promise<Answer<Output>> {
   const { signal } = request;
   return withinRequestTime(options, signal, async (limit) => {
@@ -78,7 +78,7 @@ export function awsCall<Output, Request extends StoreRequest<Operation>>(
       if (signal?.aborted) throw givenUp(request, signal.reason, reply.sent);
       // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
       const isCutOff = limit.aborted && codeOf(error) === undefined;
-      return classifyReply(isCutOff ? limit.reason : error, request, reply);
+      return classify(isCutOff ? limit.reason : error, request, reply);
     }
   });
 }

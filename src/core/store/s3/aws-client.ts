@@ -6,25 +6,21 @@ import { KEPT_CONNECTIONS } from '../http-client.js';
 import { type CredentialChain, credentialSource, RepeatedCredentials } from './credentials.js';
 import type { S3Client } from './sdk.js';
 
-/** How to reach a service of AWS, and what it is for: `bucket`. */
-export interface AwsAccess {
-  readonly endpoint: string | undefined;
-  /** @default `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's, else `us-east-1` when there is an endpoint */
-  readonly region?: string | undefined;
-  readonly requestTimeoutMs: number;
-  readonly place: string;
-}
-
 /** What the clients of all services have. */
 interface AwsClient {
-  readonly config: Pick<S3Client['config'], 'region' | 'credentialDefaultProvider'> & {
-    credentials: CredentialChain;
-  };
+  readonly config: Pick<S3Client['config'], 'region' | 'credentials' | 'credentialDefaultProvider'>;
   readonly middlewareStack: { remove(step: string): boolean };
   destroy(): void;
 }
 
-type AwsClientConfig = Pick<
+/** How to reach a service of AWS. */
+interface AwsAccess {
+  readonly endpoint: string | undefined;
+  readonly region?: string | undefined;
+  readonly requestTimeoutMs: number;
+}
+
+type AwsConfig = Pick<
   S3ClientConfig,
   'maxAttempts' | 'retryMode' | 'requestHandler' | 'logger' | 'endpoint' | 'region'
 >;
@@ -42,11 +38,11 @@ const WARNING_SWITCH = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
  * @throws {ConfigError} when no region is known and no endpoint is given
  */
 export async function createAwsClient<Client extends AwsClient>(
-  { endpoint, requestTimeoutMs, place, ...given }: AwsAccess,
-  make: (config: AwsClientConfig) => Client,
+  { endpoint, requestTimeoutMs, ...given }: AwsAccess,
+  make: (config: AwsConfig) => Client,
 ): Promise<Client> {
   const region = given.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
-  const config: AwsClientConfig & { readonly ignoreCache: true } = {
+  const config: AwsConfig & { readonly ignoreCache: true } = {
     maxAttempts: 1,
     retryMode: 'standard',
     // For the providers of credentials: a file is read whenever they are asked, since it may have been
@@ -74,7 +70,8 @@ export async function createAwsClient<Client extends AwsClient>(
   } catch (cause) {
     client.destroy();
     if (endpoint !== undefined) return quietly(() => make({ ...config, region: 'us-east-1' }));
-    const expected = `the region of the ${place}: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)`;
+    const expected =
+      'the region of the store: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)';
     throw Object.assign(new ConfigError('region', undefined, expected), { cause });
   }
 }

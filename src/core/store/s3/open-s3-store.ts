@@ -46,7 +46,7 @@ export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore
 export async function createS3Client(options: S3ClientOptions): Promise<S3Client> {
   const endpoint = givenEndpoint(options.endpoint)?.url;
   return createAwsClient(
-    { ...options, endpoint, place: 'bucket' },
+    { ...options, endpoint },
     (config) =>
       new S3Client({
         ...config,

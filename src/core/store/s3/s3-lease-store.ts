@@ -182,7 +182,7 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
     command: Observable,
     send: (abortSignal: AbortSignal) => Promise<Output>,
   ): Promise<Answer<Output>> {
-    return awsCall(this.options, { request, command, send, classifyReply });
+    return awsCall(this.options, request, command, send, classifyReply);
   }
 
   #object(key: string): { Bucket: string; Key: string } {
