@@ -7,7 +7,8 @@ export const DYNAMODB: StoreKind<DynamoDbStoreOptions> = {
   form: 'dynamodb://table/prefix',
   endpoint: 'a stand-in for DynamoDB',
   region: 'the DynamoDB table',
-  cloudPrices: 'DynamoDB on demand, us-east-1; a write of each further KB of an item costs as much again',
+  cloudPrices: 'DynamoDB on demand, us-east-1, for items of up to 1 KB: a write of more is two',
+  prices: { put: 0.000_625, get: 0.000_125 },
 
   parse(text, { fail }) {
     const [table, path] = splitPath(text);
