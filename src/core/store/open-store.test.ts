@@ -30,6 +30,7 @@ describe('opening a store', () => {
     ['s3://leases/prod', 's3://leases/prod', true],
     ['azblob://acct1/leases/prod', 'azblob://acct1/leases/prod', true],
     ['gs://leases/prod', 'gs://leases/prod', true],
+    ['dynamodb://leases/prod', 'dynamodb://leases/prod', true],
     ['file:some/folder', 'file:some/folder', false],
     ['memory:', 'memory:', false],
   ])('%s gives the store of that URL', async (value, url, remote) => {

@@ -50,7 +50,8 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
     private readonly requests: Sdk.DynamoDBClient,
   ) {
     // All locks of a store share a partition, so that one listing shows them.
-    const [, partition = options.prefix, lock = ''] = /^(.+\/locks)\/([^/]+)$/.exec(options.prefix) ?? [];
+    const [, partition = options.prefix, lock = ''] =
+      /^((?:.+\/)?locks)\/([^/]+)$/.exec(options.prefix) ?? [];
     super(url, lock, options.endpoint);
     this.#partition = partition;
     this.#client = repeatCredentials(requests, options.clock);
@@ -171,7 +172,7 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
     if (typeof answer === 'string') return undefined;
     const { headers } = answer.reply;
     // An empty object is the reply to a write, or to a read of what is absent: any server might send it.
-    if (headers['x-amzn-requestid'] === undefined)
+    if (!headers['x-amzn-requestid'])
       throw senseless(request, 'success without a request id: is this DynamoDB?');
     return { output: answer.output, date: headers.date };
   }
