@@ -11,7 +11,10 @@ import {
   type StoreRequest,
 } from '../store-request.js';
 
-/** A request to DynamoDB. */
+/** What is asked of DynamoDB. Each is a permission, too. */
+export type Action = 'GetItem' | 'PutItem' | 'Query' | 'DeleteItem' | 'DescribeTable' | 'DescribeTimeToLive';
+
+/** A call that such a request is made for. */
 export type DynamoDbRequest = StoreRequest<Exclude<Operation, 'watch' | 'authenticate'>>;
 
 /**
@@ -20,11 +23,15 @@ export type DynamoDbRequest = StoreRequest<Exclude<Operation, 'watch' | 'authent
  * where an exception of DynamoDB says so: a reply with a status below 500 may have been cut, or may come from a
  * proxy.
  *
- * @returns for `create` and `replace` only
+ * @returns for `PutItem` only
  * @throws {StoreError} for everything else
  */
-export function classifyReply(error: unknown, request: DynamoDbRequest, reply: ObservedReply): 'conflict' {
-  const { operation } = request;
+export function classifyReply(
+  action: Action,
+  error: unknown,
+  request: DynamoDbRequest,
+  reply: ObservedReply,
+): 'conflict' {
   const { sent, status = 0 } = reply;
   const failed = failing(request);
   if (!sent) throw beforeSending(error, request, failing(request, error));
@@ -41,14 +48,13 @@ export function classifyReply(error: unknown, request: DynamoDbRequest, reply: O
   const meaning = EXCEPTIONS[name];
   if (meaning === undefined)
     throw failed('rejected', 'unknown', `answered ${said}, but not as DynamoDB does`);
-  const isWrite = operation === 'create' || operation === 'replace';
-  if (meaning === 'conflict' && isWrite) return 'conflict';
-  const needs = name === 'AccessDeniedException' ? `, needs dynamodb:${NEEDS[operation]}` : '';
+  if (meaning === 'conflict' && action === 'PutItem') return 'conflict';
+  const needs = name === 'AccessDeniedException' ? `, needs dynamodb:${action}` : '';
   const clock = teachesTime(error, reply) ? ': the clock of this host is wrong' : message;
   const details: Partial<Record<StoreFault | 'conflict', string>> = {
     missing: 'table does not exist, in this region and account',
     denied: `access denied (${name}${needs})${clock}`,
-    rejected: `refused (${said})${isWrite ? '' : ': is its partition key prefix, and its sort key object, both strings?'}`,
+    rejected: `refused (${said})${action === 'PutItem' ? '' : ': is its partition key prefix, and its sort key object, both strings?'}`,
   };
   const fault = meaning === 'conflict' ? 'unavailable' : meaning;
   throw failed(fault, 'not-applied', details[meaning] ?? `answered ${said}`);
@@ -74,13 +80,3 @@ const EXCEPTIONS: Readonly<Partial<Record<string, StoreFault | 'conflict'>>> = {
   UnknownOperationException: 'rejected',
   ItemCollectionSizeLimitExceededException: 'rejected',
 };
-
-/** The permission that each operation needs. */
-const NEEDS = {
-  read: 'GetItem',
-  list: 'Query',
-  create: 'PutItem',
-  replace: 'PutItem',
-  discard: 'DeleteItem',
-  examine: 'DescribeTable',
-} as const;

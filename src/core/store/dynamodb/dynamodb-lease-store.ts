@@ -21,13 +21,10 @@ import {
   StoreDriver,
 } from '../store-driver.js';
 import { required, type StoreRequest, senseless } from '../store-request.js';
-import { classifyReply, type DynamoDbRequest } from './classify-reply.js';
+import { type Action, classifyReply, type DynamoDbRequest } from './classify-reply.js';
 import { tableFacts } from './table-facts.js';
 
-/** The requests that the store makes. */
-type Operation = 'GetItem' | 'PutItem' | 'Query' | 'DeleteItem' | 'DescribeTable' | 'DescribeTimeToLive';
-
-/** What the replies to them have. */
+/** What the replies have. */
 type Reply = Sdk.GetItemOutput & Sdk.QueryOutput & Sdk.DescribeTableOutput & Sdk.DescribeTimeToLiveOutput;
 
 /**
@@ -47,29 +44,28 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
     url: string,
     private readonly options: ObjectStoreOptions & { readonly table: string },
     private readonly sdk: typeof Sdk,
-    private readonly requests: Sdk.DynamoDBClient,
+    private readonly client: Sdk.DynamoDBClient,
   ) {
     // All locks of a store share a partition, so that one listing shows them.
     const [, partition = options.prefix, lock = ''] =
       /^((?:.+\/)?locks)\/([^/]+)$/.exec(options.prefix) ?? [];
     super(url, lock, options.endpoint);
     this.#partition = partition;
-    this.#client = repeatCredentials(requests, options.clock);
+    this.#client = repeatCredentials(client, options.clock);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.request('read', options, key);
     const reply = await this.#call(request, 'GetItem', { Key: this.#keyOf(key), ConsistentRead: true });
-    const item = reply?.output.Item;
-    if (item === undefined) return undefined;
-    const { body, metadata, etag } = item;
+    if (reply?.output.Item === undefined) return undefined;
+    const { body, metadata, etag } = reply.output.Item;
     return {
       key,
       body: body?.S ?? '',
       metadata: Object.fromEntries(Object.entries(metadata?.M ?? {}).map(([name, { S = '' }]) => [name, S])),
       etag: required(request, etag?.S, 'an etag: has nodelease written this item?'),
       age: { min: 0, max: Number.POSITIVE_INFINITY },
-      storeTime: storeTime(reply?.date),
+      storeTime: storeTime(reply.date),
     };
   }
 
@@ -77,12 +73,8 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
     return this.allPages((after) => this.#page(after, options));
   }
 
-  async listPage(after: string | undefined, options?: ListOptions): Promise<ListingPage> {
-    for (let from = after; ; ) {
-      const page = await this.#page(from, options);
-      if (page.objects.length > 0 || !page.more) return page;
-      from = page.token;
-    }
+  listPage(after: string | undefined, options?: ListOptions): Promise<ListingPage> {
+    return this.#page(after, options);
   }
 
   noAnswer(within: string): string {
@@ -100,10 +92,10 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
   /** What may not be looked at is said, and what a stand-in does not know is not. */
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
     const denied: string[] = [];
-    const ask = (operation: Operation) =>
-      this.#call(this.request('examine', options), operation).catch((error: unknown) => {
+    const ask = (action: Action) =>
+      this.#call(this.request('examine', options), action).catch((error: unknown) => {
         if (!(error instanceof StoreError) || error.transient) throw error;
-        if (error.fault === 'denied') denied.push(`dynamodb:${operation}`);
+        if (error.fault === 'denied') denied.push(`dynamodb:${action}`);
         return undefined;
       });
     const replies = await Promise.all([ask('DescribeTable'), ask('DescribeTimeToLive')]);
@@ -128,9 +120,8 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
     const bytes = { N: String(Buffer.byteLength(body)) };
     const reply = await this.#call(request, 'PutItem', {
       Item: { ...this.#keyOf(key), etag: { S: etag }, body: { S: body }, metadata: { M }, bytes },
-      ...(old === undefined
-        ? { ConditionExpression: 'attribute_not_exists(prefix)' }
-        : { ConditionExpression: 'etag = :old', ExpressionAttributeValues: { ':old': { S: old } } }),
+      ConditionExpression: old === undefined ? 'attribute_not_exists(prefix)' : 'etag = :old',
+      ExpressionAttributeValues: old === undefined ? undefined : { ':old': { S: old } },
     });
     return reply === undefined
       ? { status: 'conflict' }
@@ -163,12 +154,13 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   /** One request, limited in time; undefined for a conflict. */
-  async #call(request: DynamoDbRequest, operation: Operation, input: object = {}) {
-    const Command = this.sdk[`${operation}Command`] as new (input: object) => Sdk.GetItemCommand;
+  async #call(request: DynamoDbRequest, action: Action, input: object = {}) {
+    const Command = this.sdk[`${action}Command`] as new (input: object) => Sdk.GetItemCommand;
     const command = new Command({ TableName: this.options.table, ...input });
-    const send = (abortSignal: AbortSignal): Promise<Reply> => this.requests.send(command, { abortSignal });
+    const send = (abortSignal: AbortSignal): Promise<Reply> => this.client.send(command, { abortSignal });
     const caller = { ...this.options, client: this.#client };
-    const answer = await awsCall(caller, request, command, send, classifyReply);
+    const classify = classifyReply.bind(undefined, action);
+    const answer = await awsCall(caller, request, command, send, classify);
     if (typeof answer === 'string') return undefined;
     const { headers } = answer.reply;
     // An empty object is the reply to a write, or to a read of what is absent: any server might send it.

@@ -6,17 +6,13 @@ import { createAwsClient } from '../s3/aws-client.js';
 import type { ObjectStoreOptions } from '../store-driver.js';
 import { DynamoDbLeaseStore } from './dynamodb-lease-store.js';
 
-/** Settings of {@link openDynamoDbStore}. */
+/**
+ * Settings of {@link openDynamoDbStore}. The endpoint is that of a stand-in for DynamoDB: `AWS_ENDPOINT_URL_DYNAMODB`
+ * or `AWS_ENDPOINT_URL` by default, else AWS. The prefix is not empty.
+ */
 export interface DynamoDbStoreOptions extends ObjectStoreOptions {
   /** Its partition key is `prefix` and its sort key `object`, both strings. */
   readonly table: string;
-  /** Without a slash at either end; not empty. */
-  readonly prefix: string;
-  /**
-   * The http(s) URL of a stand-in for DynamoDB.
-   * @default `AWS_ENDPOINT_URL_DYNAMODB`, `AWS_ENDPOINT_URL`, else AWS
-   */
-  readonly endpoint?: string | undefined;
   /**
    * @default `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's region, else `us-east-1` when there is an
    * endpoint

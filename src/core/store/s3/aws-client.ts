@@ -62,14 +62,14 @@ export async function createAwsClient<Client extends AwsClient>(
     logger: SILENT,
     ...(endpoint === undefined ? {} : { endpoint }),
   };
-  if (region !== undefined) return quietly(() => make({ ...config, region }));
-  const client = quietly(() => make(config));
+  if (region !== undefined) return quietly(make, { ...config, region });
+  const client = quietly(make, config);
   try {
     await client.config.region();
     return client;
   } catch (cause) {
     client.destroy();
-    if (endpoint !== undefined) return quietly(() => make({ ...config, region: 'us-east-1' }));
+    if (endpoint !== undefined) return quietly(make, { ...config, region: 'us-east-1' });
     const expected =
       'the region of the store: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)';
     throw Object.assign(new ConfigError('region', undefined, expected), { cause });
@@ -101,14 +101,17 @@ const UNUSED_STEPS = [
   'addExpectContinueMiddleware',
 ];
 
-function quietly<Client extends AwsClient>(make: () => Client): Client {
+function quietly<Client extends AwsClient>(
+  make: (config: AwsConfig) => Client,
+  config: AwsConfig,
+): Client {
   ensureHome(process.env);
   // The SDK greets every process on an older Node with six lines on standard error, once; which Node this
   // package supports is its own affair.
   const before = process.env[WARNING_SWITCH];
   process.env[WARNING_SWITCH] = 'true';
   try {
-    const client = make();
+    const client = make(config);
     for (const step of UNUSED_STEPS) client.middlewareStack.remove(step);
     return client;
   } finally {
