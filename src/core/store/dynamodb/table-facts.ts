@@ -17,7 +17,7 @@ export function tableFacts(
 ): readonly StoreFact[] {
   const facts: StoreFact[] = [];
   const found = (status: StoreFact['status'], id: string, detail: string) =>
-    facts.push({ id: `table-${id}`, title: id.replaceAll('-', ' '), status, detail });
+    facts.push({ id: `table-${id}`, title: `table ${id.replaceAll('-', ' ')}`, status, detail });
   if (table.TableId) found('ok', 'id', table.TableId);
   if (expires?.startsWith('ENABL')) {
     if (OURS.includes(expiry))
