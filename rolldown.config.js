@@ -51,6 +51,7 @@ const command = defineConfig({
           priority: 2,
           test: /\/(run-command|workload|hold-node|lease-source|acquire-lease|inspect|open-store|store-driver|store\/changes)\.ts$/,
         },
+        { name: 'aws', priority: 2, test: /\/src\/core\/store\/aws\/.*\.ts$/ },
         {
           name: 's3',
           priority: 1,

@@ -1,15 +1,8 @@
 import { messageOf } from '../../base/fields.js';
+import { beforeSending, lostConnection } from '../aws/failures.js';
+import { codeOf, type ObservedReply, teachesTime } from '../aws/observed-reply.js';
 import type { StoreFault } from '../lease-store.js';
-import { beforeSending, codeOf, type ObservedReply, teachesTime } from '../s3/classify-reply.js';
-import { unusedProxy } from '../s3/endpoint.js';
-import {
-  connectionFailure,
-  failing,
-  isTimeout,
-  networkErrors,
-  type Operation,
-  type StoreRequest,
-} from '../store-request.js';
+import { failing, isTimeout, networkErrors, type Operation, type StoreRequest } from '../store-request.js';
 
 /** What is asked of DynamoDB. Each is a permission, too. */
 export type Action = 'GetItem' | 'PutItem' | 'Query' | 'DeleteItem' | 'DescribeTable' | 'DescribeTimeToLive';
@@ -34,12 +27,9 @@ export function classifyReply(
 ): 'conflict' {
   const { sent, status = 0 } = reply;
   const failed = failing(request);
-  if (!sent) throw beforeSending(error, request, failing(request, error));
+  if (!sent) throw beforeSending(error, failing(request, error));
   if (status === 0 || isTimeout(error) || networkErrors(error).length > 0)
-    throw connectionFailure(error, (cause) => failing(request, cause), request.endpoint, {
-      unknownHost: 'is the region right?',
-      always: unusedProxy(),
-    });
+    throw lostConnection(error, (cause) => failing(request, cause), request.endpoint);
   const name = codeOf(error) ?? '';
   // A signature that does not match is answered with all of the text to be signed.
   const message = messageOf(error).slice(0, 200);

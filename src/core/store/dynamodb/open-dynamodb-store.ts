@@ -1,8 +1,8 @@
 import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
+import { createAwsClient } from '../aws/aws-client.js';
 import type { LeaseStore } from '../lease-store.js';
 import { observedAge } from '../observed-age.js';
 import { requiredBy } from '../optional-package.js';
-import { createAwsClient } from '../s3/aws-client.js';
 import type { ObjectStoreOptions } from '../store-driver.js';
 import { DynamoDbLeaseStore } from './dynamodb-lease-store.js';
 

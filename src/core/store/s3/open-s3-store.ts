@@ -1,5 +1,5 @@
 import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
-import { createAwsClient, repeatCredentials } from './aws-client.js';
+import { createAwsClient, repeatCredentials } from '../aws/aws-client.js';
 import { givenEndpoint } from './endpoint.js';
 import { S3LeaseStore, type S3LeaseStoreOptions } from './s3-lease-store.js';
 import { S3Client } from './sdk.js';

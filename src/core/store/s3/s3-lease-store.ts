@@ -1,4 +1,5 @@
 import { checked, having, NAME, TEXT } from '../../base/arguments.js';
+import { type Answer, awsCall, noAnswer, type Observable } from '../aws/aws-call.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
@@ -18,7 +19,6 @@ import {
 } from '../store-driver.js';
 import { below } from '../store-kind.js';
 import { required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
-import { type Answer, awsCall, noAnswer, type Observable } from './aws-call.js';
 import { classifyReply, DIRECTORY_BUCKET } from './classify-reply.js';
 import { digestOf } from './digest.js';
 import { bucketInEndpoint } from './endpoint.js';

@@ -1,10 +1,9 @@
-import type { S3ClientConfig } from '@aws-sdk/client-s3';
+import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { Clock } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import { ensureHome } from '../../base/host/facts.js';
 import { KEPT_CONNECTIONS } from '../http-client.js';
 import { type CredentialChain, credentialSource, RepeatedCredentials } from './credentials.js';
-import type { S3Client } from './sdk.js';
 
 /** What the clients of all services have. */
 interface AwsClient {
@@ -101,10 +100,7 @@ const UNUSED_STEPS = [
   'addExpectContinueMiddleware',
 ];
 
-function quietly<Client extends AwsClient>(
-  make: (config: AwsConfig) => Client,
-  config: AwsConfig,
-): Client {
+function quietly<Client extends AwsClient>(make: (config: AwsConfig) => Client, config: AwsConfig): Client {
   ensureHome(process.env);
   // The SDK greets every process on an older Node with six lines on standard error, once; which Node this
   // package supports is its own affair.

@@ -1,6 +1,8 @@
+import type { S3Client } from '@aws-sdk/client-s3';
 import { orAborted } from '../../base/abort.js';
 import type { ObjectStoreOptions } from '../store-driver.js';
 import { givenUp, type Operation, type StoreRequest, withinRequestTime } from '../store-request.js';
+import { unusedProxy } from './failures.js';
 import {
   codeOf,
   isUndecided,
@@ -9,9 +11,7 @@ import {
   ReplyObserver,
   refusesCredentials,
   teachesTime,
-} from './classify-reply.js';
-import { unusedProxy } from './endpoint.js';
-import type { S3Client } from './sdk.js';
+} from './observed-reply.js';
 
 /** The pauses before a write is sent again that S3 did not judge, in milliseconds. */
 const UNDECIDED_PAUSES_MS: readonly number[] = [50, 100, 200];
