@@ -184,12 +184,10 @@ export interface LeaseStore {
   describe?(options?: StoreCallOptions): Promise<readonly StoreFact[]>;
 
   /**
-   * A text that changes whenever the store may have gone back in time: it was restored, or replaced by a copy.
-   * Offered where the store can tell; resolves to undefined where its server does not say.
-   *
-   * @throws {StoreError} also `denied`: no lease needs the right to it
+   * A text that changes whenever the store may have gone back in time: restored, promoted, replaced. Asked again
+   * each time it is called; nothing is cached that a restore could make wrong. Offered where the store can tell.
    */
-  epoch?(options?: StoreCallOptions): Promise<string | undefined>;
+  epoch?(options?: StoreCallOptions): Promise<string>;
 
   /**
    * Says of a request that is given up now what has not answered, and what may be wrong. Offered where that

@@ -20,6 +20,8 @@ interface Reply {
 let server: Server;
 let endpoint: string;
 let replies: Reply[];
+/** Those to all requests of an operation. */
+let answers: Record<string, Reply>;
 /** What was asked: the operation, with its input. */
 let asked: { operation: string; input: Record<string, unknown>; signedAt: string }[];
 const stores: LeaseStore[] = [];
@@ -39,13 +41,13 @@ function answer(response: ServerResponse, { status = 200, exception, body = {}, 
 }
 
 beforeEach(async () => {
-  [replies, asked] = [[], []];
+  [replies, answers, asked] = [[], {}, []];
   server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
     const chunks = (await request.toArray()) as Buffer[];
     const operation = String(request.headers['x-amz-target']).replace(/^.*\./, '');
     const input = JSON.parse(Buffer.concat(chunks).toString());
     asked.push({ operation, input, signedAt: String(request.headers['x-amz-date']) });
-    const next = replies.shift();
+    const next = answers[operation] ?? replies.shift();
     if (next !== undefined) answer(response, next);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -319,8 +321,15 @@ describe('the table', () => {
 
   it('has an id, which is the epoch of the store', async () => {
     expect(await factsOf({ TableId: 'f00' })).toEqual(['table-id ok: f00']);
-    table({ TableId: 'f00' });
-    expect(await (await open()).epoch?.()).toBe('f00');
+    const store = await open();
+    // Asked each time: a table may be replaced under its name.
+    for (const TableId of ['f00', 'f00', 'ba5']) {
+      replies.push({ body: { Table: { TableId } } });
+      expect(await store.epoch?.()).toBe(TableId);
+    }
+    expect(asked.slice(-3).map(({ operation }) => operation)).toEqual(Array(3).fill('DescribeTable'));
+    replies.push({ body: { Table: {} } });
+    await expect(store.epoch?.()).rejects.toMatchObject({ fault: 'rejected', outcome: 'unknown' });
   });
 
   it.each([
@@ -365,19 +374,19 @@ describe('the table', () => {
     ]);
   });
 
-  it('need not be looked at: rights that are missing are named, and what a server does not know is not', async () => {
-    replies.push({ exception: 'AccessDeniedException' }, { exception: 'AccessDeniedException' });
+  it('has to be looked at by leases, and its time to live need not', async () => {
+    const refused = { exception: 'AccessDeniedException' };
     const store = await open();
-    expect(await store.describe?.()).toMatchObject([
-      {
-        status: 'ok',
-        detail:
-          'not looked at for want of dynamodb:DescribeTable, dynamodb:DescribeTimeToLive; no lease needs these rights',
-      },
+    replies.push(refused);
+    await expect(store.epoch?.()).rejects.toMatchObject({
+      fault: 'denied',
+      message: expect.stringContaining('needs dynamodb:DescribeTable'),
+    });
+    answers.DescribeTimeToLive = refused;
+    expect(await factsOf({})).toEqual([
+      'table-time-to-live ok: not looked at: dynamodb://leases/p: examining the servers: access denied (AccessDeniedException, needs dynamodb:DescribeTimeToLive): Why not.',
     ]);
-    replies.push({ exception: 'UnknownOperationException' }, { exception: 'UnknownOperationException' });
-    expect(await store.describe?.()).toEqual([]);
-    replies.push({ exception: 'AccessDeniedException' });
-    await expect(store.epoch?.()).rejects.toMatchObject({ fault: 'denied' });
+    answers.DescribeTable = refused;
+    await expect(store.describe?.()).rejects.toMatchObject({ fault: 'denied' });
   });
 });

@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type * as Sdk from '@aws-sdk/client-dynamodb';
+import { awsCall, noAnswer } from '../aws/aws-call.js';
+import { repeatCredentials } from '../aws/aws-client.js';
 import { storeTime } from '../http-times.js';
-import {
-  type LeaseStore,
-  type Listing,
-  type ListingPage,
-  type ListOptions,
-  type StoreCallOptions,
-  type StoredObject,
-  StoreError,
-  type StoreFact,
-  type WriteResult,
+import type {
+  LeaseStore,
+  Listing,
+  ListingPage,
+  ListOptions,
+  StoreCallOptions,
+  StoredObject,
+  StoreFact,
+  WriteResult,
 } from '../lease-store.js';
-import { awsCall, noAnswer } from '../s3/aws-call.js';
-import { repeatCredentials } from '../s3/aws-client.js';
 import {
   type ConditionalWrite,
   type ContinuedPage,
@@ -81,26 +80,22 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
     return noAnswer(this.#client, within);
   }
 
-  /**
-   * The id of the table, which another table of its name does not have.
-   * @throws {StoreError} `denied` without the right to `dynamodb:DescribeTable`
-   */
-  async epoch(options?: StoreCallOptions): Promise<string | undefined> {
-    return (await this.#call(this.request('examine', options), 'DescribeTable'))?.output.Table?.TableId;
+  /** The id of the table: a restore makes another table. */
+  async epoch(options?: StoreCallOptions): Promise<string> {
+    const request = this.request('read', options);
+    const reply = await this.#call(request, 'DescribeTable');
+    return required(request, reply?.output.Table?.TableId, 'an id of the table: is this DynamoDB?');
   }
 
-  /** What may not be looked at is said, and what a stand-in does not know is not. */
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
-    const denied: string[] = [];
-    const ask = (action: Action) =>
-      this.#call(this.request('examine', options), action).catch((error: unknown) => {
-        if (!(error instanceof StoreError) || error.transient) throw error;
-        if (error.fault === 'denied') denied.push(`dynamodb:${action}`);
-        return undefined;
-      });
-    const replies = await Promise.all([ask('DescribeTable'), ask('DescribeTimeToLive')]);
-    const [table, timeToLive] = replies.map((reply) => reply?.output);
-    return tableFacts(table?.Table, timeToLive?.TimeToLiveDescription, denied);
+    const request = this.request('examine', options);
+    const [table, timeToLive] = await Promise.all([
+      this.#call(request, 'DescribeTable'),
+      // No lease needs this right, and not every stand-in knows it.
+      this.#call(request, 'DescribeTimeToLive').catch((error: Error) => error),
+    ]);
+    const expiry = timeToLive instanceof Error ? timeToLive : timeToLive?.output.TimeToLiveDescription;
+    return tableFacts(table?.output.Table, expiry);
   }
 
   async close(): Promise<void> {

@@ -8,18 +8,19 @@ const OURS = ['prefix', 'object', 'etag', 'body', 'metadata', 'bytes'];
  * What the configuration of a table breaks or costs, a fact each: time to live, replicas in other regions, that
  * it was restored.
  *
- * @param denied the rights that were missing
+ * @param timeToLive why it is unknown, where it is
  */
 export function tableFacts(
   table: TableDescription = {},
-  { AttributeName: expiry = '', TimeToLiveStatus: expires }: TimeToLiveDescription = {},
-  denied: readonly string[] = [],
+  timeToLive: TimeToLiveDescription | Error = {},
 ): readonly StoreFact[] {
   const facts: StoreFact[] = [];
   const found = (status: StoreFact['status'], id: string, detail: string) =>
     facts.push({ id: `table-${id}`, title: `table ${id.replaceAll('-', ' ')}`, status, detail });
   if (table.TableId) found('ok', 'id', table.TableId);
-  if (expires?.startsWith('ENABL')) {
+  if (timeToLive instanceof Error) found('ok', 'time-to-live', `not looked at: ${timeToLive.message}`);
+  else if (timeToLive.TimeToLiveStatus?.startsWith('ENABL')) {
+    const { AttributeName: expiry = '' } = timeToLive;
     if (OURS.includes(expiry))
       found(
         'fault',
@@ -51,12 +52,6 @@ export function tableFacts(
       'warning',
       'restore',
       `from ${source}, as of ${restored.toISOString()}: versions that were given out after that may come again`,
-    );
-  if (denied.length > 0)
-    found(
-      'ok',
-      'configuration',
-      `not looked at for want of ${denied.join(', ')}; no lease needs these rights`,
     );
   return facts;
 }
