@@ -22,7 +22,8 @@ export function leaseStoreContract(
   describe.concurrent(name, { timeout: 30_000 }, () => {
     it.each(checks.map((check) => [check.name, check.run] as const))('%s', (_, run) => run());
     const epochs = 'time: tells each handle the same epoch, and again the same, where it tells any';
-    it.runIf(isMeant(epochs))(epochs, async ({ expect }) => {
+    if (!isMeant(epochs)) return;
+    it(epochs, async ({ expect }) => {
       const store = await options.open();
       const other = await options.reopen?.(store);
       const told = [await store.epoch?.(), await (other ?? store).epoch?.(), await store.epoch?.()];

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import { ensureHome } from '../../base/host/facts.js';
 import { KEPT_CONNECTIONS } from '../http-client.js';
+import type { AwsAccount } from './aws-store-driver.js';
 import { type CredentialChain, credentialSource, RepeatedCredentials } from './credentials.js';
 
 /** What the clients of all services have. */
@@ -13,9 +14,18 @@ interface AwsClient {
 }
 
 /** How to reach a service of AWS. */
-interface AwsAccess {
-  readonly endpoint: string | undefined;
+export interface AwsAccess {
+  /**
+   * The http(s) URL of another server than that of AWS.
+   * @default that of `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL_DYNAMODB`, `AWS_ENDPOINT_URL`, else AWS
+   */
+  readonly endpoint?: string | undefined;
+  /**
+   * @default `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's region, else `us-east-1` when there is an
+   * endpoint
+   */
   readonly region?: string | undefined;
+  /** How long one request may take, in milliseconds. */
   readonly requestTimeoutMs: number;
 }
 
@@ -76,7 +86,7 @@ export async function createAwsClient<Client extends AwsClient>(
 }
 
 /** Has the source of a client's credentials asked again where it does not answer. */
-export function repeatCredentials(client: AwsClient, clock: Clock) {
+export function repeatCredentials(client: AwsClient, clock: Clock): AwsAccount {
   const { config } = client;
   const newChain = () => config.credentialDefaultProvider({ ...config, parentClientConfig: config });
   const credentials = new RepeatedCredentials(newChain, clock);

@@ -1,7 +1,6 @@
 import { messageOf } from '../../base/fields.js';
 import { beforeSending, lostConnection } from '../aws/failures.js';
 import { codeOf, type ObservedReply, teachesTime } from '../aws/observed-reply.js';
-import type { StoreFault } from '../lease-store.js';
 import { failing, isTimeout, networkErrors, type Operation, type StoreRequest } from '../store-request.js';
 
 /** What is asked of DynamoDB. Each is a permission, too. */
@@ -38,20 +37,23 @@ export function classifyReply(
   const meaning = EXCEPTIONS[name];
   if (meaning === undefined)
     throw failed('rejected', 'unknown', `answered ${said}, but not as DynamoDB does`);
-  if (meaning === 'conflict' && action === 'PutItem') return 'conflict';
+  if (meaning === 'conflict' && action === 'PutItem') return meaning;
   const needs = name === 'AccessDeniedException' ? `, needs dynamodb:${action}` : '';
   const clock = teachesTime(error, reply) ? ': the clock of this host is wrong' : message;
-  const details: Partial<Record<StoreFault | 'conflict', string>> = {
+  const keys =
+    action === 'PutItem' ? '' : ': is its partition key prefix, and its sort key object, both strings?';
+  const details = {
+    conflict: `answered ${said}`,
+    unavailable: `answered ${said}`,
     missing: 'table does not exist, in this region and account',
     denied: `access denied (${name}${needs})${clock}`,
-    rejected: `refused (${said})${action === 'PutItem' ? '' : ': is its partition key prefix, and its sort key object, both strings?'}`,
+    rejected: `refused (${said})${keys}`,
   };
-  const fault = meaning === 'conflict' ? 'unavailable' : meaning;
-  throw failed(fault, 'not-applied', details[meaning] ?? `answered ${said}`);
+  throw failed(meaning === 'conflict' ? 'unavailable' : meaning, 'not-applied', details[meaning]);
 }
 
 /** What the exceptions mean that say that nothing was written. */
-const EXCEPTIONS: Readonly<Partial<Record<string, StoreFault | 'conflict'>>> = {
+const EXCEPTIONS: Partial<Record<string, 'conflict' | 'unavailable' | 'missing' | 'denied' | 'rejected'>> = {
   ConditionalCheckFailedException: 'conflict',
   TransactionConflictException: 'conflict',
   ReplicatedWriteConflictException: 'conflict',

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type * as Sdk from '@aws-sdk/client-dynamodb';
-import { awsCall, noAnswer } from '../aws/aws-call.js';
-import { repeatCredentials } from '../aws/aws-client.js';
+import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
+import { type AwsAccess, createAwsClient, repeatCredentials } from '../aws/aws-client.js';
+import { AwsStoreDriver } from '../aws/aws-store-driver.js';
 import { storeTime } from '../http-times.js';
 import type {
   LeaseStore,
@@ -13,15 +14,18 @@ import type {
   StoreFact,
   WriteResult,
 } from '../lease-store.js';
-import {
-  type ConditionalWrite,
-  type ContinuedPage,
-  type ObjectStoreOptions,
-  StoreDriver,
-} from '../store-driver.js';
+import { observedAge } from '../observed-age.js';
+import { requiredBy } from '../optional-package.js';
+import type { ConditionalWrite, ContinuedPage, ObjectStoreOptions } from '../store-driver.js';
 import { required, type StoreRequest, senseless } from '../store-request.js';
 import { type Action, classifyReply, type DynamoDbRequest } from './classify-reply.js';
 import { tableFacts } from './table-facts.js';
+
+/** Settings of {@link openDynamoDbStore}. The prefix is not empty. */
+export interface DynamoDbStoreOptions extends ObjectStoreOptions, AwsAccess {
+  /** Its partition key is `prefix` and its sort key `object`, both strings. */
+  readonly table: string;
+}
 
 /** What the replies have. */
 type Reply = Sdk.GetItemOutput & Sdk.QueryOutput & Sdk.DescribeTableOutput & Sdk.DescribeTimeToLiveOutput;
@@ -34,23 +38,20 @@ type Reply = Sdk.GetItemOutput & Sdk.QueryOutput & Sdk.DescribeTableOutput & Sdk
  * DynamoDB reports no time of writing, and no condition can compare with its time, so ages are unknown:
  * `observedAge` knows them.
  */
-export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
+export class DynamoDbLeaseStore extends AwsStoreDriver implements LeaseStore {
   /** The value of the partition key. */
   readonly #partition: string;
-  readonly #client: ReturnType<typeof repeatCredentials>;
 
   constructor(
-    url: string,
-    private readonly options: ObjectStoreOptions & { readonly table: string },
+    private readonly options: DynamoDbStoreOptions,
     private readonly sdk: typeof Sdk,
     private readonly client: Sdk.DynamoDBClient,
   ) {
     // All locks of a store share a partition, so that one listing shows them.
     const [, partition = options.prefix, lock = ''] =
       /^((?:.+\/)?locks)\/([^/]+)$/.exec(options.prefix) ?? [];
-    super(url, lock, options.endpoint);
+    super(urlOf(options), lock, { ...options, client: repeatCredentials(client, options.clock) });
     this.#partition = partition;
-    this.#client = repeatCredentials(client, options.clock);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
@@ -76,10 +77,6 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
     return this.#page(after, options);
   }
 
-  noAnswer(within: string): string {
-    return noAnswer(this.#client, within);
-  }
-
   /** The id of the table: a restore makes another table. */
   async epoch(options?: StoreCallOptions): Promise<string> {
     const request = this.request('read', options);
@@ -96,10 +93,6 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
     ]);
     const expiry = timeToLive instanceof Error ? timeToLive : timeToLive?.output.TimeToLiveDescription;
     return tableFacts(table?.output.Table, expiry);
-  }
-
-  async close(): Promise<void> {
-    this.#client.destroy();
   }
 
   protected discard(request: StoreRequest, key: string): Promise<unknown> {
@@ -153,9 +146,7 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
     const Command = this.sdk[`${action}Command`] as new (input: object) => Sdk.GetItemCommand;
     const command = new Command({ TableName: this.options.table, ...input });
     const send = (abortSignal: AbortSignal): Promise<Reply> => this.client.send(command, { abortSignal });
-    const caller = { ...this.options, client: this.#client };
-    const classify = classifyReply.bind(undefined, action);
-    const answer = await awsCall(caller, request, command, send, classify);
+    const answer = await this.call(request, command, send, classifyReply.bind(undefined, action));
     if (typeof answer === 'string') return undefined;
     const { headers } = answer.reply;
     // An empty object is the reply to a write, or to a read of what is absent: any server might send it.
@@ -167,4 +158,27 @@ export class DynamoDbLeaseStore extends StoreDriver implements LeaseStore {
   #keyOf(key: string) {
     return { prefix: { S: this.#partition }, object: { S: this.keyPrefix + key } };
   }
+}
+
+/**
+ * Makes a store with its own client, whose ages this process observes. Nothing is sent yet.
+ *
+ * @throws {ConfigError} when `@aws-sdk/client-dynamodb` is missing, and when no region is known and no endpoint
+ * is given
+ */
+export async function openDynamoDbStore(options: DynamoDbStoreOptions): Promise<LeaseStore> {
+  checked(options, {
+    ...{ table: NAME, prefix: NAME },
+    ...{ endpoint: maybe(TEXT), region: maybe(TEXT) },
+  });
+  const url = urlOf(options);
+  const sdk = await import('@aws-sdk/client-dynamodb').catch(requiredBy(url, '@aws-sdk/client-dynamodb'));
+  const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL } = process.env;
+  const endpoint = options.endpoint ?? (AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL || undefined);
+  const client = await createAwsClient({ ...options, endpoint }, (config) => new sdk.DynamoDBClient(config));
+  return observedAge(new DynamoDbLeaseStore(options, sdk, client), options.clock);
+}
+
+function urlOf({ table, prefix }: DynamoDbStoreOptions): string {
+  return `dynamodb://${table}/${prefix}`;
 }

@@ -1,24 +1,11 @@
 import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
-import { createAwsClient, repeatCredentials } from '../aws/aws-client.js';
+import { type AwsAccess, createAwsClient, repeatCredentials } from '../aws/aws-client.js';
 import { givenEndpoint } from './endpoint.js';
 import { S3LeaseStore, type S3LeaseStoreOptions } from './s3-lease-store.js';
 import { S3Client } from './sdk.js';
 
 /** How to reach the S3 service. */
-export interface S3ClientOptions {
-  /**
-   * The http(s) URL of an S3-compatible server.
-   * @default `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, else AWS
-   */
-  readonly endpoint?: string | undefined;
-  /**
-   * @default `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's region, else `us-east-1` when there is an
-   * endpoint
-   */
-  readonly region?: string | undefined;
-  /** How long one request may take, in milliseconds. */
-  readonly requestTimeoutMs: number;
-}
+export interface S3ClientOptions extends AwsAccess {}
 
 /** Settings of {@link openS3Store}: those of the store, and how to reach the service. */
 export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3ClientOptions {}

@@ -1,5 +1,5 @@
 import { checked, having, NAME, TEXT } from '../../base/arguments.js';
-import { type Answer, awsCall, noAnswer, type Observable } from '../aws/aws-call.js';
+import { type AwsAccount, AwsStoreDriver } from '../aws/aws-store-driver.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
@@ -11,12 +11,7 @@ import type {
   StoreFact,
   WriteResult,
 } from '../lease-store.js';
-import {
-  type ConditionalWrite,
-  type ContinuedPage,
-  type ObjectStoreOptions,
-  StoreDriver,
-} from '../store-driver.js';
+import type { ConditionalWrite, ContinuedPage, ObjectStoreOptions } from '../store-driver.js';
 import { below } from '../store-kind.js';
 import { required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
 import { classifyReply, DIRECTORY_BUCKET } from './classify-reply.js';
@@ -34,15 +29,9 @@ import {
 export type S3Command = GetObjectCommand | PutObjectCommand | ListObjectsV2Command | DeleteObjectCommand;
 
 /** What the store uses of the SDK's client, and nothing else. */
-export interface S3Requests {
+export interface S3Requests extends AwsAccount {
   /** Makes the request of one {@link S3Command}. */
   readonly send: S3Client['send'];
-  /** Its credentials. With `forceRefresh` their source is asked again. */
-  readonly config?: Pick<S3Client['config'], 'credentials'>;
-  /** The source of the credentials, for messages, while its answer is awaited. */
-  awaitedSource?(): string | undefined;
-  /** Closes its connections. */
-  destroy(): void;
 }
 
 /** Settings of an {@link S3LeaseStore}. */
@@ -59,23 +48,28 @@ export interface S3LeaseStoreOptions extends ObjectStoreOptions {
  * where their source has others by now, and, some times, a write that S3 did not judge because of a concurrent
  * one.
  */
-export class S3LeaseStore extends StoreDriver implements LeaseStore {
+export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
   constructor(private readonly options: S3LeaseStoreOptions) {
-    const { bucket, prefix, endpoint } = checked(options, {
+    const { bucket, prefix } = checked(options, {
       bucket: NAME,
       prefix: TEXT,
       client: having('a client', 'send'),
     });
-    super(`s3://${bucket}${below(prefix)}`, prefix, endpoint);
+    super(`s3://${bucket}${below(prefix)}`, prefix, options);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.request('read', options, key);
     const command = new GetObjectCommand(this.#object(key));
-    const answer = await this.#call(request, command, async (abortSignal) => {
-      const output = await this.options.client.send(command, { abortSignal });
-      return { ...output, text: (await output.Body?.transformToString('utf-8')) ?? '' };
-    });
+    const answer = await this.call(
+      request,
+      command,
+      async (abortSignal) => {
+        const output = await this.options.client.send(command, { abortSignal });
+        return { ...output, text: (await output.Body?.transformToString('utf-8')) ?? '' };
+      },
+      classifyReply,
+    );
     if (typeof answer === 'string') return undefined;
     const { output, reply } = answer;
     return {
@@ -107,8 +101,11 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
       Delimiter: options?.folders ? undefined : '/',
       ...from,
     });
-    const answer = await this.#call(request, command, (abortSignal) =>
-      this.options.client.send(command, { abortSignal }),
+    const answer = await this.call(
+      request,
+      command,
+      (abortSignal) => this.options.client.send(command, { abortSignal }),
+      classifyReply,
     );
     // The SDK takes any page for an empty listing, also that of a portal which wants a login.
     if (
@@ -144,8 +141,11 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
       Metadata: { ...metadata },
       ...(etag === undefined ? { IfNoneMatch: '*' } : { IfMatch: etag }),
     });
-    const answer = await this.#call(request, command, (abortSignal) =>
-      this.options.client.send(command, { abortSignal }),
+    const answer = await this.call(
+      request,
+      command,
+      (abortSignal) => this.options.client.send(command, { abortSignal }),
+      classifyReply,
     );
     if (typeof answer === 'string') return { status: 'conflict' };
     const { output, reply } = answer;
@@ -158,11 +158,12 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
 
   protected discard(request: StoreRequest, key: string): Promise<unknown> {
     const command = new DeleteObjectCommand(this.#object(key));
-    return this.#call(request, command, (abortSignal) => this.options.client.send(command, { abortSignal }));
-  }
-
-  noAnswer(within: string): string {
-    return noAnswer(this.options.client, within);
+    return this.call(
+      request,
+      command,
+      (abortSignal) => this.options.client.send(command, { abortSignal }),
+      classifyReply,
+    );
   }
 
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
@@ -171,18 +172,6 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
     return withinRequestTime(this.options, options?.signal, (signal) =>
       describeBucket({ bucket, keyPrefix: this.keyPrefix, client, signal }),
     );
-  }
-
-  async close(): Promise<void> {
-    this.options.client.destroy();
-  }
-
-  #call<Output>(
-    request: StoreRequest,
-    command: Observable,
-    send: (abortSignal: AbortSignal) => Promise<Output>,
-  ): Promise<Answer<Output>> {
-    return awsCall(this.options, request, command, send, classifyReply);
   }
 
   #object(key: string): { Bucket: string; Key: string } {
