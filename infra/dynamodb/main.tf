@@ -75,9 +75,9 @@ data "aws_iam_policy_document" "access" {
     }
   }
 
-  # For doctor alone.
+  # Leases ask for the id of the table, and doctor for its time to live.
   statement {
-    sid       = "ExamineTable"
+    sid       = "KnowTable"
     actions   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"]
     resources = [aws_dynamodb_table.leases.arn]
   }

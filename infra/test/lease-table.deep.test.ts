@@ -26,7 +26,7 @@ type Statement = readonly [sid: string, actions: readonly string[], partitions: 
 const EXPECTED: readonly Statement[] = [
   ['HoldLeases', ['dynamodb:GetItem', 'dynamodb:PutItem', 'dynamodb:Query'], PARTITIONS],
   ['RemoveScratchItems', ['dynamodb:DeleteItem'], PARTITIONS],
-  ['ExamineTable', ['dynamodb:DescribeTable', 'dynamodb:DescribeTimeToLive'], []],
+  ['KnowTable', ['dynamodb:DescribeTable', 'dynamodb:DescribeTimeToLive'], []],
 ];
 
 function template() {
