@@ -170,7 +170,7 @@ export function costReport(
   const { settingsIntervalMs } = terms;
   const nodes = cluster?.size ?? terms.nodes ?? CLUSTER_DEFAULTS.nodes;
   const durationMs = cluster?.durationMs ?? terms.durationMs ?? CLUSTER_DEFAULTS.durationMs;
-  const { put, get, dollars } = monthlyCost({ nodes, durationMs, settingsIntervalMs }, prices);
+  const { put, get } = monthlyCost({ nodes, durationMs, settingsIntervalMs });
   return {
     nodes,
     durationMs,
@@ -179,7 +179,7 @@ export function costReport(
     /** In a month of 30 days, for all node ids together. */
     putsPerMonth: put,
     getsPerMonth: get,
-    dollarsPerMonth: Math.round(dollars * 1e6) / 1e6,
+    dollarsPerMonth: Math.round((put * prices.put + get * prices.get) * 1e3) / 1e6,
     /** Dollars per 1,000 requests. */
     putPrice: prices.put,
     getPrice: prices.get,

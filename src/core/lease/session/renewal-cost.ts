@@ -44,9 +44,9 @@ export interface MonthlyCost {
 }
 
 /** The cost of renewing node ids for a month of 30 days, without starting and waiting tasks. */
-export function monthlyCost({ nodes, ...renewing }: HeldNodes, prices = S3_STANDARD_PRICES): MonthlyCost {
+export function monthlyCost({ nodes, ...renewing }: HeldNodes): MonthlyCost {
   const requests = renewalRequests(renewing, MONTH_MS);
   const put = Math.round(nodes * requests.put);
   const get = Math.round(nodes * requests.get);
-  return { put, get, dollars: (put * prices.put + get * prices.get) / 1_000 };
+  return { put, get, dollars: (put * S3_STANDARD_PRICES.put + get * S3_STANDARD_PRICES.get) / 1_000 };
 }
