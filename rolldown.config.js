@@ -13,7 +13,7 @@ const command = defineConfig({
   },
   platform: 'node',
   // Users of such a store install them next to nodelease.
-  external: ['@azure/storage-blob', '@azure/identity', 'google-auth-library'],
+  external: ['@azure/storage-blob', '@azure/identity', 'google-auth-library', '@aws-sdk/client-dynamodb'],
   // The packages as ES modules, where they have them: only what is used of those gets into the bundle.
   resolve: { conditionNames: ['module', 'node'], mainFields: ['module', 'main'] },
   transform: { target: 'node20.9' },
@@ -51,6 +51,7 @@ const command = defineConfig({
           priority: 2,
           test: /\/(run-command|workload|hold-node|lease-source|acquire-lease|inspect|open-store|store-driver|store\/changes)\.ts$/,
         },
+        { name: 'aws', priority: 2, test: /\/src\/core\/store\/aws\/.*\.ts$/ },
         {
           name: 's3',
           priority: 1,

@@ -37,6 +37,7 @@ const allowedImports: readonly (readonly [folder: string, module: string])[] = [
   ['src/core/base', 'p-retry'],
   ['src/core/store/s3', '@aws-sdk/client-s3'],
   ['src/core/store/s3', '@smithy/node-http-handler'],
+  ['src/core/store/dynamodb', '@aws-sdk/client-dynamodb'],
   ['src/core/store/azure', '@azure/storage-blob'],
   ['src/core/store/gcs', 'google-auth-library'],
   ['src/zookeeper/client', 'node-zookeeper-client'],

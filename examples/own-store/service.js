@@ -1,12 +1,11 @@
 // Holds a node id until it is asked to end.
 
 import { acquire } from 'nodelease';
-import { dynamoDbStore } from './dynamodb-store.js';
+import { consulStore } from './consul-store.js';
 
 const {
-  TABLE = 'leases',
-  CLUSTER = 'my-service',
-  DYNAMODB: endpoint,
+  CONSUL: server = 'http://127.0.0.1:8500',
+  CLUSTER: prefix = 'my-service',
   NODES = '16',
   DURATION_MS = '15000',
 } = process.env;
@@ -14,7 +13,7 @@ const {
 const stop = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort());
 
-const store = dynamoDbStore({ table: TABLE, cluster: CLUSTER, endpoint });
+const store = consulStore({ server, prefix });
 const lease = await acquire({
   store,
   nodes: Number(NODES),

@@ -5,6 +5,7 @@ import { newEtcdStore } from '../support/etcd.js';
 import { etcdGet } from '../support/etcd-admin.js';
 import type { EtcdCluster } from '../support/servers/etcd-cluster.js';
 import type { S3Access } from '../support/servers/minio.js';
+import type { StoreBucket } from '../support/servers/store-servers.js';
 import { monotonicMicros } from './act.js';
 import type { FaultRecord } from './trouble.js';
 
@@ -37,16 +38,21 @@ export interface ChaosStore {
 const FOLDER = 'fleet';
 
 export async function s3ChaosStore(s3: S3Access): Promise<ChaosStore> {
-  const { protocol, hostname, port } = new URL(s3.endpoint);
-  if (protocol !== 'http:')
-    throw new Error(`${s3.endpoint}: the proxies of a chaos run need a server that speaks plain HTTP`);
   const bucket = await createBucket(s3);
+  return chaosStoreIn({ ...bucket, url: `s3://${bucket.name}` }, s3.endpoint, awsEnvironment(s3));
+}
+
+/** In a bucket or a table of a server that an endpoint names. */
+export function chaosStoreIn(bucket: StoreBucket, endpoint: string, env: ChaosStore['env']): ChaosStore {
+  const { protocol, hostname, port } = new URL(endpoint);
+  if (protocol !== 'http:')
+    throw new Error(`${endpoint}: the proxies of a chaos run need a server that speaks plain HTTP`);
   return {
     servers: [{ hostname, port: Number(port) }],
-    env: awsEnvironment(s3),
+    env,
     address: ([through] = []) => ({
-      url: `s3://${bucket.name}/${FOLDER}`,
-      endpoint: through === undefined ? s3.endpoint : `http://127.0.0.1:${through}`,
+      url: `${bucket.url}/${FOLDER}`,
+      endpoint: through === undefined ? endpoint : `http://127.0.0.1:${through}`,
     }),
     read: leasesIn(bucket),
   };

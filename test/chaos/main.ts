@@ -10,7 +10,8 @@ import { killAll } from '../support/processes.js';
 import { nonlinear } from '../support/programs/porcupine.js';
 import { startEtcdCluster } from '../support/servers/etcd-cluster.js';
 import { startMinio } from '../support/servers/minio.js';
-import { type ChaosStore, etcdChaosStore, s3ChaosStore } from './chaos-store.js';
+import { startStoreServer } from '../support/servers/store-servers.js';
+import { type ChaosStore, chaosStoreIn, etcdChaosStore, s3ChaosStore } from './chaos-store.js';
 import { type ChaosOptions, runChaos } from './run-chaos.js';
 import { failuresOf, progressLine, summary } from './summary.js';
 
@@ -20,7 +21,7 @@ const DURATION = { ms: 1, s: 1_000, m: 60_000 };
 interface Flags {
   readonly minutes: number;
   readonly seed: number;
-  readonly store: 's3' | 'etcd';
+  readonly store: 's3' | 'etcd' | 'dynamodb';
   readonly tasks: number;
   readonly ids: number;
   readonly duration: number;
@@ -40,7 +41,9 @@ function readFlags(args: readonly string[]): Flags {
       number(0, 2 ** 32 - 1, true),
       randomBytes(4).readUInt32LE(),
     )
-    .addOption(new Option('--store <kind>', 'what holds the leases').choices(['s3', 'etcd']).default('s3'))
+    .addOption(
+      new Option('--store <kind>', 'what holds the leases').choices(['s3', 'etcd', 'dynamodb']).default('s3'),
+    )
     .option('--shards <n>', 'how many shards they share as well, each with a lock', number(0, 4_096, true), 0)
     .option('--linear', 'checks the history of all acts with Porcupine, which needs Go')
     .option('--tasks <n>', 'how many tasks there are at a time', number(2, 100, true), 10)
@@ -66,13 +69,18 @@ function duration(text: string): number {
   throw new InvalidArgumentError('Expected a time from 1s to 1m.');
 }
 
-/** Starts a server, or three of etcd. */
+/** Starts a server: MinIO, dynalite, or three of etcd. */
 async function startStore(
   kind: Flags['store'],
 ): Promise<{ store: ChaosStore; description: string; stop: () => Promise<void> }> {
   if (kind === 'etcd') {
     const cluster = await startEtcdCluster();
     return { store: etcdChaosStore(cluster), description: `etcd at ${cluster.address}`, stop: cluster.stop };
+  }
+  if (kind === 'dynamodb') {
+    const { endpoint, env, createBucket, stop } = await startStoreServer('dynalite');
+    const store = chaosStoreIn(await createBucket(), endpoint, env);
+    return { store, description: `dynalite at ${endpoint}`, stop };
   }
   const { stop, ...s3 } = await startMinio();
   return { store: await s3ChaosStore(s3), description: s3.description, stop };

@@ -1206,6 +1206,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   leaseStoreContract: sync(object()),
   openS3Store: async(object()),
   openAzureStore: async(object()),
+  openDynamoDbStore: async(object()),
   openGcsStore: async(object()),
   S3LeaseStore: sync(object()),
   EtcdLeaseStore: sync(object()),

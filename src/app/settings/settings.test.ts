@@ -239,7 +239,7 @@ describe('settings', () => {
     ],
     [
       { store: 'ftp://x' },
-      '--store: expected s3://bucket/prefix, azblob://account/container/prefix, gs://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:, got "ftp://x"',
+      '--store: expected s3://bucket/prefix, azblob://account/container/prefix, gs://bucket/prefix, dynamodb://table/prefix, etcd://HOST:2379/prefix, file:DIR or memory:, got "ftp://x"',
     ],
     [
       { 'log-level': 'loud' },
@@ -268,7 +268,7 @@ describe('settings', () => {
     ],
     [
       { endpoint: 'http://x' },
-      '--endpoint: expected no endpoint with the store file:.nodelease (only s3:, azblob: and gs: have one), got "http://x"',
+      '--endpoint: expected no endpoint with the store file:.nodelease (only s3:, azblob:, gs: and dynamodb: have one), got "http://x"',
     ],
     [{ 'node-id': '-1' }, '--node-id: expected a whole number from 0 to 65527, or "hostname", got "-1"'],
     [{ 'node-id': '65528' }, '--node-id: expected a whole number from 0 to 65527, got "65528"'],

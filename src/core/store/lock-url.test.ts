@@ -9,6 +9,7 @@ describe('the URL of a store', () => {
     's3://bucket/locks/a/locks/nightly',
     'gs://bucket/locks/nightly',
     'azblob://account/container/locks/nightly',
+    'dynamodb://table/locks/nightly',
     'etcd://a:2379,b:2379/locks/nightly',
     'etcds://a:2379/p/locks/nightly',
     'file:locks/nightly',

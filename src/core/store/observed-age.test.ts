@@ -168,6 +168,13 @@ describe('a store with observed ages', () => {
     expect(store).not.toHaveProperty('minWriteIntervalMs');
   });
 
+  it('tells an epoch, and what has not answered, where the store below it does', async () => {
+    const epoch = async () => 'first';
+    const told = observedAge(Object.assign(timeless(memory), { epoch, noAnswer: () => 'nothing' }), clock);
+    expect([await told.epoch?.(), told.noAnswer?.('within 1 s')]).toEqual(['first', 'nothing']);
+    expect([store.epoch, store.noAnswer]).toEqual([undefined, undefined]);
+  });
+
   it('lists in parts, and watches, only where the store below it does', () => {
     const { listPage, changed } = observedAge(inPages(timeless(memory), 2), clock);
     expect([listPage, changed]).toEqual([expect.any(Function), expect.any(Function)]);

@@ -85,7 +85,7 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     ages.forgetAbsent(shown, after);
     return { ...shown, objects: shown.objects.map((row) => observed(row, sentAt, arrivedAt)) };
   };
-  const { listPage, changed, epoch, describe, minWriteIntervalMs } = store;
+  const { listPage, changed, describe, epoch, noAnswer, minWriteIntervalMs } = store;
   return {
     url: store.url,
     remote: store.remote,
@@ -107,8 +107,9 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     create: store.create.bind(store),
     replace: store.replace.bind(store),
     ...(changed && { changed: changed.bind(store) }),
-    ...(epoch && { epoch: epoch.bind(store) }),
     ...(describe && { describe: describe.bind(store) }),
+    ...(epoch && { epoch: epoch.bind(store) }),
+    ...(noAnswer && { noAnswer: noAnswer.bind(store) }),
     discardProbe: store.discardProbe.bind(store),
     close: store.close.bind(store),
   };

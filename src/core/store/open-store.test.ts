@@ -30,6 +30,7 @@ describe('opening a store', () => {
     ['s3://leases/prod', 's3://leases/prod', true],
     ['azblob://acct1/leases/prod', 'azblob://acct1/leases/prod', true],
     ['gs://leases/prod', 'gs://leases/prod', true],
+    ['dynamodb://leases/prod', 'dynamodb://leases/prod', true],
     ['file:some/folder', 'file:some/folder', false],
     ['memory:', 'memory:', false],
   ])('%s gives the store of that URL', async (value, url, remote) => {
@@ -98,7 +99,7 @@ describe('opening a store', () => {
     const opening = openStore('s3://leases', base);
     await expect(opening).rejects.toThrow(ConfigError);
     await expect(opening).rejects.toThrow(
-      'region: expected the region of the bucket: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)',
+      'region: expected the region of the store: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)',
     );
   });
 

@@ -46,6 +46,8 @@ export interface StoreKind<Options extends object = object> {
    * @default requests cost nothing
    */
   readonly cloudPrices?: string;
+  /** What 1,000 requests cost there, in dollars: a write, and a read. @default those of S3 */
+  readonly prices?: { readonly put: number; readonly get: number };
   /** Names of warnings by its SDK that errors report anyway. */
   readonly muted?: readonly string[];
 

@@ -1,6 +1,7 @@
 import { checkPlain, type Kinds, maybe, OBJECT, TEXT } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { AZURE } from './azure/azure-kind.js';
+import { DYNAMODB } from './dynamodb/dynamodb-kind.js';
 import type { EtcdAccess } from './etcd/etcd-access.js';
 import { ETCD } from './etcd/etcd-kind.js';
 import { FILE } from './file/file-kind.js';
@@ -13,7 +14,7 @@ import type { ParsedUrl, StoreKind } from './store-kind.js';
  * Every kind of store, in the order of messages. A new one is a line here, and a field of `StoreAccess` if it has
  * settings of its own.
  */
-export const STORES: readonly StoreKind[] = [S3, AZURE, GCS, ETCD, FILE, MEMORY];
+export const STORES: readonly StoreKind[] = [S3, AZURE, GCS, DYNAMODB, ETCD, FILE, MEMORY];
 
 /** The kind of the store with this URL; undefined for a store of the user's own. */
 export function storeKindOf(url: string): StoreKind | undefined {

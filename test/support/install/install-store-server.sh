@@ -7,7 +7,7 @@
 #   install-store-server.sh gofakes3 | versitygw | fake-gcs-server needs Go
 #   install-store-server.sh rclone                                 needs Go 1.26
 #   install-store-server.sh s3s-fs                                 needs Rust with cargo; half an hour
-#   install-store-server.sh s3rver | azurite                       needs npm
+#   install-store-server.sh s3rver | azurite | dynalite            needs npm
 set -eu
 
 server=${1:?usage: install-store-server.sh NAME}
@@ -22,6 +22,7 @@ case $server in
   s3s-fs) version=0.14.1 tool=cargo needs='Rust (cargo)' ;;
   s3rver) version=3.7.1 tool=npm needs='npm' ;;
   azurite) version=3.37.0 tool=npm needs='npm' ;;
+  dynalite) version=4.0.0 tool=npm needs='npm' ;;
   fake-gcs-server) version=v1.56.1 tool=go needs='Go (1.24 or later)' ;;
   gcp-storage-emulator) version=2024.8.3 tool=python3 needs='Python 3 with pip' ;;
   *) echo "There is no server $server here." >&2 && exit 64 ;;
@@ -53,7 +54,7 @@ if [ ! -d "$folder" ]; then
     versitygw) CGO_ENABLED=0 GOBIN=$installing go install "github.com/versity/versitygw/cmd/versitygw@$version" >&2 ;;
     rclone) CGO_ENABLED=0 GOBIN=$installing go install "github.com/rclone/rclone@$version" >&2 ;;
     s3s-fs) CARGO_TARGET_DIR=$installing/target cargo install --quiet --root "$installing" --version "$version" --features binary s3s-fs >&2 && rm -rf "$installing/target" ;;
-    s3rver | azurite) npm install --prefix "$installing" --no-audit --no-fund --no-save "$server@$version" >&2 ;;
+    s3rver | azurite | dynalite) npm install --prefix "$installing" --no-audit --no-fund --no-save "$server@$version" >&2 ;;
     fake-gcs-server) CGO_ENABLED=0 GOBIN=$installing go install -trimpath -ldflags='-s -w' "github.com/fsouza/fake-gcs-server@$version" >&2 ;;
     gcp-storage-emulator) python3 -m pip install --quiet --target "$installing" "gcp-storage-emulator==$version" >&2 ;;
   esac
@@ -67,4 +68,5 @@ case $server in
   s3s-fs) echo "$folder/bin/$server" ;;
   s3rver) echo "$folder/node_modules/s3rver/bin/s3rver.js" ;;
   azurite) echo "$folder/node_modules/azurite/dist/src/azurite.js" ;;
+  dynalite) echo "$folder/node_modules/dynalite/cli.js" ;;
 esac

@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto';
 import type { TestBucket } from '../bucket.js';
 import { azuriteBucket, DEVELOPMENT_KEY } from './azurite-bucket.js';
 import { containerOrProcess } from './container-or-process.js';
+import { dynaliteTable, LOCAL_AWS } from './dynalite-table.js';
 import { gcsBucket } from './gcs-bucket.js';
 import type { Launch } from './local-server.js';
 import { findServer, type ServerProcess, startServerProcess } from './server-process.js';
 
-/** The servers of Azure's and Google's kind that can be had from package registries. */
+/** The servers of other kinds than S3 that can be had from package registries. */
 export type StoreServerName = keyof typeof KINDS;
 
 /** A bucket or container of one test, and the store in it. */
@@ -74,6 +75,16 @@ const KINDS = {
     launch: async (path: string, port: number): Promise<Launch> => {
       const args = ['-host', '127.0.0.1', '-port', String(port), '-public-host', `127.0.0.1:${port}`];
       return { command: path, args: ['-scheme', 'http', '-backend', 'memory', ...args] };
+    },
+  },
+  dynalite: {
+    variable: undefined,
+    image: undefined,
+    bucket: dynaliteTable,
+    env: (endpoint: string) => ({ ...LOCAL_AWS, AWS_ENDPOINT_URL_DYNAMODB: endpoint }),
+    launch: async (path: string, port: number): Promise<Launch> => {
+      const args = ['--host', '127.0.0.1', '--port', String(port), '--createTableMs', '0'];
+      return { command: process.execPath, args: [path, ...args] };
     },
   },
   'gcp-storage-emulator': {

@@ -17,6 +17,7 @@ export async function startStoreServer(kind: ServerKind, s3: S3Access): Promise<
       return startEtcdStoreServer();
     case 'azblob':
     case 'gs':
+    case 'dynamodb':
       return startObjectStoreServer(kind);
   }
 }

@@ -7,7 +7,7 @@ export interface StoreAccess {
 }
 
 /** The kinds of stores that are servers. */
-export const SERVER_KINDS = ['s3', 'etcd', 'azblob', 'gs'] as const;
+export const SERVER_KINDS = ['s3', 'etcd', 'azblob', 'gs', 'dynamodb'] as const;
 export type ServerKind = (typeof SERVER_KINDS)[number];
 
 /** A real server of lease stores. */

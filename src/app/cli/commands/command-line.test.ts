@@ -396,7 +396,7 @@ describe('the command line', () => {
       code: 64,
       stdout: '',
       stderr:
-        'nodelease: --region: expected the region of the bucket: set it, or AWS_REGION (for a server that is not AWS, set an endpoint) [CONFIG_INVALID]\n',
+        'nodelease: --region: expected the region of the store: set it, or AWS_REGION (for a server that is not AWS, set an endpoint) [CONFIG_INVALID]\n',
     });
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { DYNAMODB } from '../../../core/store/dynamodb/dynamodb-kind.js';
 import { costFinding, costReport, versionsFinding } from './diagnosis.js';
 
 const LIST = 'S3 Standard, us-east-1';
@@ -41,6 +42,16 @@ describe('the cost that doctor shows', () => {
     expect(costFinding(report, LIST).detail).toBe(
       '1 node id, when it is held, with a duration of 24h: 90 writes (PUT) and 90 reads (GET) a month to renew them, less than a cent, ' +
         'at $0.005 per 1,000 PUT and $0.0004 per 1,000 GET (S3 Standard, us-east-1)',
+    );
+  });
+
+  it('is that of the store’s own prices, where it has some', () => {
+    const { cloudPrices, prices } = DYNAMODB;
+    const report = costReport({ size: 1, durationMs: 15_000 }, {}, prices);
+    expect(report).toMatchObject({ putsPerMonth: 518_400, dollarsPerMonth: 0.3888 });
+    expect(costFinding(report, cloudPrices, true).detail).toContain(', on DynamoDB on demand $0.39, at');
+    expect(costFinding(report, cloudPrices).detail).toContain(
+      '$0.39, at $0.000625 per 1,000 PUT and $0.000125 per 1,000 GET (DynamoDB on demand, us-east-1, for items of up to 1 KB: a write of more is two)',
     );
   });
 

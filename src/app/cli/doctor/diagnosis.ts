@@ -165,11 +165,12 @@ export type CostReport = ReturnType<typeof costReport>;
 export function costReport(
   cluster: Pick<ClusterConfig, 'size' | 'durationMs'> | undefined,
   terms: CostTerms = {},
+  prices = S3_STANDARD_PRICES,
 ) {
   const { settingsIntervalMs } = terms;
   const nodes = cluster?.size ?? terms.nodes ?? CLUSTER_DEFAULTS.nodes;
   const durationMs = cluster?.durationMs ?? terms.durationMs ?? CLUSTER_DEFAULTS.durationMs;
-  const { put, get, dollars } = monthlyCost({ nodes, durationMs, settingsIntervalMs });
+  const { put, get } = monthlyCost({ nodes, durationMs, settingsIntervalMs });
   return {
     nodes,
     durationMs,
@@ -178,10 +179,10 @@ export function costReport(
     /** In a month of 30 days, for all node ids together. */
     putsPerMonth: put,
     getsPerMonth: get,
-    dollarsPerMonth: Math.round(dollars * 1e6) / 1e6,
+    dollarsPerMonth: Math.round((put * prices.put + get * prices.get) * 1e3) / 1e6,
     /** Dollars per 1,000 requests. */
-    putPrice: S3_STANDARD_PRICES.put,
-    getPrice: S3_STANDARD_PRICES.get,
+    putPrice: prices.put,
+    getPrice: prices.get,
   };
 }
 
@@ -199,7 +200,7 @@ export function costFinding(report: CostReport, list: string | undefined, isElse
     settingsIntervalMs === null ? '' : `, the settings read every ${formatSetting(settingsIntervalMs)}`;
   const prices = `$${putPrice} per 1,000 PUT and $${getPrice} per 1,000 GET (${list})`;
   const each = nodes === 1 ? '' : `, ${dollarsText(dollarsPerMonth / nodes)} for each of them`;
-  const cost = `${isElsewhere ? 'on S3 ' : ''}${dollarsText(dollarsPerMonth)}${each}, at ${prices}`;
+  const cost = `${isElsewhere ? `on ${list?.split(/ Standard|,/)[0]} ` : ''}${dollarsText(dollarsPerMonth)}${each}, at ${prices}`;
   return finding(
     'cost',
     'ok',

@@ -79,7 +79,7 @@ export async function examine(
 ): Promise<Diagnosis> {
   const { store } = session;
   const { clock, random, signal, terms = {} } = options;
-  const { cloudPrices } = storeKindOf(store.url) ?? {};
+  const { cloudPrices, prices } = storeKindOf(store.url) ?? {};
   const whenNotBusy = whileStoreIsBusy({ clock, random, signal });
   const findings: Finding[] = [];
   const facts: DiagnosisFacts = {};
@@ -106,7 +106,7 @@ export async function examine(
   if (facts.probe !== undefined) {
     try {
       facts.status = await whenNotBusy(() => checkUp(session, options));
-      facts.cost = costReport(facts.status?.cluster, terms);
+      facts.cost = costReport(facts.status?.cluster, terms, prices);
       findings.push(...clusterFindings(facts.status, store.url, terms.cluster));
       const { cluster } = facts.status ?? {};
       const isNew = cluster && (await whenNotBusy(() => session.epoch())) !== cluster.epoch?.store;

@@ -53,7 +53,7 @@ it('names the source of the credentials where it does not answer, cannot be reac
 
 it('says that a proxy is not used where the server cannot be reached, or does not answer', () => {
   vi.stubEnv('HTTPS_PROXY', 'http://user:pass@proxy:3128');
-  const hint = '(HTTPS_PROXY is set, and s3: uses no proxy)';
+  const hint = '(HTTPS_PROXY is set, and the store uses no proxy)';
   const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND h'), {
     code: 'ENOTFOUND',
     syscall: 'getaddrinfo',

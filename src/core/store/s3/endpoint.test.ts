@@ -1,7 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest';
 import { standInStore } from '../../../../test/support/stand-in-store.js';
 import { systemClock } from '../../base/system.js';
-import { bucketInEndpoint, unusedProxy } from './endpoint.js';
+import { bucketInEndpoint } from './endpoint.js';
 import { openS3Store } from './open-s3-store.js';
 
 afterEach(() => void vi.unstubAllEnvs());
@@ -57,10 +57,3 @@ it.each(['an option', 'AWS_ENDPOINT_URL_S3'])(
     }
   },
 );
-
-it('a proxy that is set and not used is named', () => {
-  expect(unusedProxy({})).toBe('');
-  expect(unusedProxy({ https_proxy: 'http://proxy:3128' })).toBe(
-    ' (https_proxy is set, and s3: uses no proxy)',
-  );
-});

@@ -42,10 +42,3 @@ export function bucketInEndpoint(
   const suchAs = server === given.url ? '' : `, such as ${server}`;
   return `${given.name} ${withoutSecrets(given.url)}: expected the server’s URL without a bucket${suchAs}; the bucket is in ${store}`;
 }
-
-/** Says that a proxy is set up, and not used. Empty where none is. */
-export function unusedProxy(env: NodeJS.ProcessEnv = process.env): string {
-  const names = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'];
-  const name = names.find((variable) => env[variable]);
-  return name === undefined ? '' : ` (${name} is set, and s3: uses no proxy)`;
-}

@@ -1,6 +1,5 @@
-import { orAborted } from '../../base/abort.js';
 import { checked, having, NAME, TEXT } from '../../base/arguments.js';
-import { textOf } from '../../base/fields.js';
+import { type AwsAccount, AwsStoreDriver } from '../aws/aws-store-driver.js';
 import { ageFromHeaders, storeTime } from '../http-times.js';
 import type {
   LeaseStore,
@@ -12,26 +11,12 @@ import type {
   StoreFact,
   WriteResult,
 } from '../lease-store.js';
-import {
-  type ConditionalWrite,
-  type ContinuedPage,
-  type ObjectStoreOptions,
-  StoreDriver,
-} from '../store-driver.js';
+import type { ConditionalWrite, ContinuedPage, ObjectStoreOptions } from '../store-driver.js';
 import { below } from '../store-kind.js';
-import { givenUp, required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
-import {
-  classifyReply,
-  DIRECTORY_BUCKET,
-  isUndecided,
-  OBSERVER_PLACE,
-  type ObservedReply,
-  ReplyObserver,
-  refusesCredentials,
-  teachesTime,
-} from './classify-reply.js';
+import { required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
+import { classifyReply, DIRECTORY_BUCKET } from './classify-reply.js';
 import { digestOf } from './digest.js';
-import { bucketInEndpoint, unusedProxy } from './endpoint.js';
+import { bucketInEndpoint } from './endpoint.js';
 import {
   DeleteObjectCommand,
   GetObjectCommand,
@@ -44,15 +29,9 @@ import {
 export type S3Command = GetObjectCommand | PutObjectCommand | ListObjectsV2Command | DeleteObjectCommand;
 
 /** What the store uses of the SDK's client, and nothing else. */
-export interface S3Requests {
+export interface S3Requests extends AwsAccount {
   /** Makes the request of one {@link S3Command}. */
   readonly send: S3Client['send'];
-  /** Its credentials. With `forceRefresh` their source is asked again. */
-  readonly config?: Pick<S3Client['config'], 'credentials'>;
-  /** The source of the credentials, for messages, while its answer is awaited. */
-  awaitedSource?(): string | undefined;
-  /** Closes its connections. */
-  destroy(): void;
 }
 
 /** Settings of an {@link S3LeaseStore}. */
@@ -60,19 +39,6 @@ export interface S3LeaseStoreOptions extends ObjectStoreOptions {
   readonly bucket: string;
   readonly client: S3Requests;
 }
-
-/** The pauses before a write is sent again that S3 did not judge, in milliseconds. */
-const UNDECIDED_PAUSES_MS: readonly number[] = [50, 100, 200];
-
-/** A command, as far as watching its reply goes. */
-interface Observable {
-  readonly middlewareStack: {
-    add(middleware: ReplyObserver['middleware'], place: typeof OBSERVER_PLACE): void;
-  };
-}
-
-/** A reply, or the definite answer that came in the form of an error. */
-type Answer<Output> = { readonly output: Output; readonly reply: ObservedReply } | 'conflict' | 'absent';
 
 /**
  * Leases in a bucket of S3, or of a server that speaks its API: PutObject with `If-None-Match: *` and
@@ -82,23 +48,28 @@ type Answer<Output> = { readonly output: Output; readonly reply: ObservedReply }
  * where their source has others by now, and, some times, a write that S3 did not judge because of a concurrent
  * one.
  */
-export class S3LeaseStore extends StoreDriver implements LeaseStore {
+export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
   constructor(private readonly options: S3LeaseStoreOptions) {
-    const { bucket, prefix, endpoint } = checked(options, {
+    const { bucket, prefix } = checked(options, {
       bucket: NAME,
       prefix: TEXT,
       client: having('a client', 'send'),
     });
-    super(`s3://${bucket}${below(prefix)}`, prefix, endpoint);
+    super(`s3://${bucket}${below(prefix)}`, prefix, options);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.request('read', options, key);
     const command = new GetObjectCommand(this.#object(key));
-    const answer = await this.#call(request, command, async (abortSignal) => {
-      const output = await this.options.client.send(command, { abortSignal });
-      return { ...output, text: (await output.Body?.transformToString('utf-8')) ?? '' };
-    });
+    const answer = await this.call(
+      request,
+      command,
+      async (abortSignal) => {
+        const output = await this.options.client.send(command, { abortSignal });
+        return { ...output, text: (await output.Body?.transformToString('utf-8')) ?? '' };
+      },
+      classifyReply,
+    );
     if (typeof answer === 'string') return undefined;
     const { output, reply } = answer;
     return {
@@ -130,8 +101,11 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
       Delimiter: options?.folders ? undefined : '/',
       ...from,
     });
-    const answer = await this.#call(request, command, (abortSignal) =>
-      this.options.client.send(command, { abortSignal }),
+    const answer = await this.call(
+      request,
+      command,
+      (abortSignal) => this.options.client.send(command, { abortSignal }),
+      classifyReply,
     );
     // The SDK takes any page for an empty listing, also that of a portal which wants a login.
     if (
@@ -167,8 +141,11 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
       Metadata: { ...metadata },
       ...(etag === undefined ? { IfNoneMatch: '*' } : { IfMatch: etag }),
     });
-    const answer = await this.#call(request, command, (abortSignal) =>
-      this.options.client.send(command, { abortSignal }),
+    const answer = await this.call(
+      request,
+      command,
+      (abortSignal) => this.options.client.send(command, { abortSignal }),
+      classifyReply,
     );
     if (typeof answer === 'string') return { status: 'conflict' };
     const { output, reply } = answer;
@@ -181,14 +158,12 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
 
   protected discard(request: StoreRequest, key: string): Promise<unknown> {
     const command = new DeleteObjectCommand(this.#object(key));
-    return this.#call(request, command, (abortSignal) => this.options.client.send(command, { abortSignal }));
-  }
-
-  noAnswer(within: string): string {
-    const source = this.options.client.awaitedSource?.();
-    return source === undefined
-      ? `no answer ${within}${unusedProxy()}`
-      : `no answer from the source of the credentials (${source}) ${within}`;
+    return this.call(
+      request,
+      command,
+      (abortSignal) => this.options.client.send(command, { abortSignal }),
+      classifyReply,
+    );
   }
 
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
@@ -197,73 +172,6 @@ export class S3LeaseStore extends StoreDriver implements LeaseStore {
     return withinRequestTime(this.options, options?.signal, (signal) =>
       describeBucket({ bucket, keyPrefix: this.keyPrefix, client, signal }),
     );
-  }
-
-  async close(): Promise<void> {
-    this.options.client.destroy();
-  }
-
-  /** One request, limited in time, unless it has to be signed again. */
-  #call<Output>(
-    request: StoreRequest,
-    command: Observable,
-    send: (abortSignal: AbortSignal) => Promise<Output>,
-  ): Promise<Answer<Output>> {
-    const { signal } = request;
-    return withinRequestTime(this.options, signal, async (limit) => {
-      let reply = new ReplyObserver(limit);
-      // The SDK looks at the signal only once it has credentials, and not while it reads a body: this covers
-      // the rest.
-      const attempt = async (pausesMs = UNDECIDED_PAUSES_MS): Promise<Output> => {
-        command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
-        try {
-          return await orAborted(send(limit), limit);
-        } catch (error) {
-          const [pauseMs, ...others] = pausesMs;
-          if (pauseMs === undefined || !isUndecided(error, reply)) throw error;
-          reply = new ReplyObserver(limit);
-          await this.options.clock.sleep(pauseMs, limit);
-          return attempt(others);
-        }
-      };
-      try {
-        signal?.throwIfAborted();
-        const output = await attempt().catch(async (error: unknown) => {
-          const isAnother =
-            !limit.aborted &&
-            (teachesTime(error, reply) || (await this.#hasNewCredentials(error, reply, limit)));
-          if (!isAnother) throw error;
-          reply = new ReplyObserver(limit);
-          return attempt();
-        });
-        return { output, reply };
-      } catch (error) {
-        if (signal?.aborted) throw givenUp(request, signal.reason, reply.sent);
-        // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
-        const isCutOff = limit.aborted && textOf(error, 'Code') === undefined;
-        return classifyReply(isCutOff ? limit.reason : error, request, reply);
-      }
-    });
-  }
-
-  /**
-   * Where the credentials of a request were refused, asks their source again, such as a file that may have
-   * been rewritten.
-   */
-  async #hasNewCredentials(
-    error: unknown,
-    { signedBy }: ObservedReply,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    const { config } = this.options.client;
-    if (config === undefined || !refusesCredentials(error)) return false;
-    try {
-      const { accessKeyId } = await orAborted(config.credentials({ forceRefresh: true }), signal);
-      return accessKeyId !== signedBy;
-    } catch {
-      // The store's refusal says more.
-      return false;
-    }
   }
 
   #object(key: string): { Bucket: string; Key: string } {

@@ -69,6 +69,7 @@ describe('the bundled command', () => {
     const store = await fleetStore('s3', inject('s3'));
     const files = await loadedFiles(['run', '--nodes', '1', ...store.options, '--', 'true'], store.env);
     expect(files.map((file) => basename(file))).toEqual([
+      'aws.js',
       'base.js',
       'main.js',
       'nodelease.js',
@@ -114,6 +115,18 @@ describe('the bundled command', () => {
     const parts = await partsOf(files);
     expect(parts.filter((part) => /aws|smithy|store\/(s3|memory)\/(?!.*-kind\.ts$)/.test(part))).toEqual([]);
     expect(parts).toContain('src/core/store/file/file-lease-store.ts');
+  });
+
+  it('loads for a store in DynamoDB no S3 client', async () => {
+    const needed = new Set(['dynamodb-lease-store.js']);
+    for (const name of needed) {
+      const text = await readFile(join(bundle, name), 'utf8');
+      for (const [, file = ''] of text.matchAll(/^(?:const \w+ = )?require\("\.\/(.+?)"\)/gm))
+        needed.add(file);
+    }
+    expect([...needed]).toContain('aws.js');
+    const parts = await partsOf([...needed].map((name) => pathToFileURL(join(bundle, name)).href));
+    expect(parts.filter((part) => /@aws-sdk|@smithy|store\/s3\/(?!.*-kind\.ts$)/.test(part))).toEqual([]);
   });
 
   it('loads those modules of Node.js that a command uses, and no others', async () => {

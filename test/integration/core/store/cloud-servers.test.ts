@@ -26,10 +26,11 @@ async function open(url: string, endpoint?: string): Promise<LeaseStore> {
 
 const causeOf = (call: Promise<unknown>) => call.then(() => 'no failure', explain);
 
-const servers = {} as Record<'azurite' | 'fake-gcs-server', StoreServer>;
+const NAMES = ['azurite', 'fake-gcs-server', 'dynalite'] as const;
+const servers = {} as Record<(typeof NAMES)[number], StoreServer>;
 
 beforeAll(async () => {
-  const started = (['azurite', 'fake-gcs-server'] as const).map(async (name) => {
+  const started = NAMES.map(async (name) => {
     servers[name] = await startStoreServer(name);
   });
   const failed = (await Promise.allSettled(started)).find((start) => start.status === 'rejected');
@@ -58,6 +59,7 @@ function winnersOf(results: readonly WriteResult[]): string[] {
 describe.each([
   { name: 'azurite', missing: 'azblob://devstoreaccount1/no-such-container/p', what: 'container' },
   { name: 'fake-gcs-server', missing: 'gs://no-such-bucket/p', what: 'bucket' },
+  { name: 'dynalite', missing: 'dynamodb://no-such-table/p', what: 'table' },
 ] as const)('a store on $name', ({ name, missing, what }) => {
   const server = on(name);
   let bucket: StoreBucket;

@@ -52,6 +52,7 @@ const STORES: readonly [url: string, takesEndpoint: boolean][] = [
   ['s3://bucket/p', true],
   ['azblob://devstoreaccount1/leases/p', false],
   ['gs://bucket/p', true],
+  ['dynamodb://leases/p', true],
   ['etcd://HOST/p', false],
 ];
 

@@ -1,7 +1,7 @@
+import type { S3Client } from '@aws-sdk/client-s3';
 import { LateSignal, withTimeout } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { textOf } from '../../base/fields.js';
-import type { S3Client } from './sdk.js';
 
 /** Gives credentials, and keeps them until they expire. */
 export type CredentialChain = S3Client['config']['credentials'];

@@ -1,0 +1,127 @@
+import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
+import type { Clock } from '../../base/clock.js';
+import { ConfigError } from '../../base/errors.js';
+import { ensureHome } from '../../base/host/facts.js';
+import { KEPT_CONNECTIONS } from '../http-client.js';
+import type { AwsAccount } from './aws-store-driver.js';
+import { type CredentialChain, credentialSource, RepeatedCredentials } from './credentials.js';
+
+/** What the clients of all services have. */
+interface AwsClient {
+  readonly config: Pick<S3Client['config'], 'region' | 'credentials' | 'credentialDefaultProvider'>;
+  readonly middlewareStack: { remove(step: string): boolean };
+  destroy(): void;
+}
+
+/** How to reach a service of AWS. */
+export interface AwsAccess {
+  /**
+   * The http(s) URL of another server than that of AWS.
+   * @default that of `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL_DYNAMODB`, `AWS_ENDPOINT_URL`, else AWS
+   */
+  readonly endpoint?: string | undefined;
+  /**
+   * @default `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's region, else `us-east-1` when there is an
+   * endpoint
+   */
+  readonly region?: string | undefined;
+  /** How long one request may take, in milliseconds. */
+  readonly requestTimeoutMs: number;
+}
+
+type AwsConfig = Pick<
+  S3ClientConfig,
+  'maxAttempts' | 'retryMode' | 'requestHandler' | 'logger' | 'endpoint' | 'region'
+>;
+
+const AGENT = { ...KEPT_CONNECTIONS, maxSockets: 16 };
+
+const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
+
+const WARNING_SWITCH = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
+
+/**
+ * Makes a client of the SDK with its own retries off: a blind retry of a conditional write turns a lost reply
+ * into a false conflict (rule 5). Credentials come from the AWS default chain, at the first request.
+ *
+ * @throws {ConfigError} when no region is known and no endpoint is given
+ */
+export async function createAwsClient<Client extends AwsClient>(
+  { endpoint, requestTimeoutMs, ...given }: AwsAccess,
+  make: (config: AwsConfig) => Client,
+): Promise<Client> {
+  const region = given.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
+  const config: AwsConfig & { readonly ignoreCache: true } = {
+    maxAttempts: 1,
+    retryMode: 'standard',
+    // For the providers of credentials: a file is read whenever they are asked, since it may have been
+    // rewritten.
+    ignoreCache: true,
+    // The whole call has its own deadline; this one distinguishes a server that cannot be reached from one
+    // that does not answer.
+    requestHandler: {
+      connectionTimeout: Math.ceil(requestTimeoutMs * 0.8),
+      requestTimeout: requestTimeoutMs,
+      throwOnRequestTimeout: true,
+      socketTimeout: 0,
+      httpAgent: AGENT,
+      httpsAgent: AGENT,
+    },
+    // What the SDK has to say arrives as an error; standard error belongs to the program.
+    logger: SILENT,
+    ...(endpoint === undefined ? {} : { endpoint }),
+  };
+  if (region !== undefined) return quietly(make, { ...config, region });
+  const client = quietly(make, config);
+  try {
+    await client.config.region();
+    return client;
+  } catch (cause) {
+    client.destroy();
+    if (endpoint !== undefined) return quietly(make, { ...config, region: 'us-east-1' });
+    const expected =
+      'the region of the store: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)';
+    throw Object.assign(new ConfigError('region', undefined, expected), { cause });
+  }
+}
+
+/** Has the source of a client's credentials asked again where it does not answer. */
+export function repeatCredentials(client: AwsClient, clock: Clock): AwsAccount {
+  const { config } = client;
+  const newChain = () => config.credentialDefaultProvider({ ...config, parentClientConfig: config });
+  const credentials = new RepeatedCredentials(newChain, clock);
+  // Marked as memoized, so that the SDK keeps no credentials itself: it would not renew them in advance.
+  config.credentials = Object.assign<CredentialChain, object>(credentials.provide, { memoized: true });
+  return {
+    config,
+    awaitedSource: () => (credentials.isAwaited ? credentialSource() : undefined),
+    destroy: () => {
+      credentials.close();
+      client.destroy();
+    },
+  };
+}
+
+/** Steps of each request that do nothing for those of a store. */
+const UNUSED_STEPS = [
+  'loggerMiddleware',
+  'recursionDetectionMiddleware',
+  'regionRedirectMiddleware',
+  'addExpectContinueMiddleware',
+];
+
+function quietly<Client extends AwsClient>(make: (config: AwsConfig) => Client, config: AwsConfig): Client {
+  ensureHome(process.env);
+  // The SDK greets every process on an older Node with six lines on standard error, once; which Node this
+  // package supports is its own affair.
+  const before = process.env[WARNING_SWITCH];
+  process.env[WARNING_SWITCH] = 'true';
+  try {
+    const client = make(config);
+    for (const step of UNUSED_STEPS) client.middlewareStack.remove(step);
+    return client;
+  } finally {
+    if (before === undefined) delete process.env[WARNING_SWITCH];
+    else process.env[WARNING_SWITCH] = before;
+  }
+}
