@@ -1,8 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { afterEach, describe, expect, inject, it } from 'vitest';
 import { acquire } from '../../../../src/node/runtime/acquire.js';
-import { awsEnvironment } from '../../../support/bucket.js';
 import {
   type FleetStore,
   initCluster,
@@ -25,11 +24,7 @@ const HTTP = ['--http', '127.0.0.1:0'];
 
 const cleanUps: (() => Promise<unknown>)[] = [];
 
-beforeEach(() => {
-  for (const [name, value] of Object.entries(awsEnvironment(inject('s3')))) vi.stubEnv(name, value);
-});
 afterEach(async () => {
-  vi.unstubAllEnvs();
   await killAll();
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
   await removeStores();
@@ -39,13 +34,8 @@ afterEach(async () => {
 /** Holds node id 0 in this process, and is not to be disturbed by what becomes of the others. */
 async function holdFirst(store: FleetStore): Promise<{ readonly isUndisturbed: () => Promise<boolean> }> {
   await initCluster(store, ...LEASE);
-  const [, url = '', , endpoint] = store.options;
-  const first = await acquire({
-    store: url,
-    ...(endpoint && { endpoint }),
-    taskId: 'first',
-    onLost: 'signal',
-  });
+  const [, url = ''] = store.options;
+  const first = await acquire({ store: url, taskId: 'first', onLost: 'signal' });
   cleanUps.push(() => first.release());
   expect(first.id).toBe(0);
   return {
@@ -87,7 +77,7 @@ describe('a run whose node id is retired', () => {
   it(
     'asks its command to end, gives the id back when it has ended, and has its exit code; no task gets the id any more',
     async () => {
-      const store = await newStore('s3');
+      const store = await newStore('file');
       const first = await holdFirst(store);
       const file = join(newFolder(), 'go');
       const script = `trap 'echo asked; until [ -e ${file} ]; do sleep 0.1; done; exit 7' TERM; while :; do sleep 0.1; done`;
