@@ -104,8 +104,9 @@ export async function statusOf(store: FleetStore): Promise<StatusReport> {
 
 /** Takes node id 0 from its holder. */
 export async function evict(store: FleetStore): Promise<void> {
-  const release = runCli(['release', '0', '--force', ...store.options], { env: store.env });
-  if ((await release.exit).code !== 0) throw new Error(`release failed: ${release.stderr()}`);
+  const release = ['release', '0', '--force', ...store.options];
+  const { code, complaints } = await runInProcess(release, { env: store.env });
+  if (code !== 0) throw new Error(`release failed: ${complaints}`);
 }
 
 /**

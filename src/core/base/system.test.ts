@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest';
-import { suspendProof } from './system.js';
+import { suspendProof, systemRandom } from './system.js';
 
 /**
  * The true time since the machine's start, what of it was spent suspended, and how far the wall clock was
@@ -105,4 +105,8 @@ it('never goes back', () => {
     expect(now).toBeLessThanOrEqual(time.uptime);
     last = now;
   }
+});
+
+it('random bytes are as many as they are asked for, also more than are drawn at once', () => {
+  expect([0, 12, 4_097, 12].map((bytes) => systemRandom.hex(bytes).length)).toEqual([0, 24, 8_194, 24]);
 });

@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto';
+import { randomBytes, randomFillSync } from 'node:crypto';
 import { uptime } from 'node:os';
 import { onAbort } from './abort.js';
 import type { Clock, RandomSource } from './clock.js';
@@ -111,6 +111,7 @@ function draw(bytes: number): number {
 export const systemRandom: RandomSource = {
   next: () => drawn.readUIntBE(draw(6), 6) / 2 ** 48,
   hex: (bytes) => {
+    if (bytes > drawn.length) return randomBytes(bytes).toString('hex');
     const from = draw(bytes);
     return drawn.toString('hex', from, from + bytes);
   },

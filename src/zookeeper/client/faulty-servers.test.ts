@@ -567,10 +567,12 @@ describe('the requests of one turn of the event loop', () => {
     const { client } = open(`127.0.0.1:${port}`);
     await client.whenConnected();
     unsubscribe('net.client.socket', onSocket);
+    const before = own?.bytesWritten;
     const created = client.create('/a', '', 'ephemeral');
-    expect(own?.writableLength).toBeGreaterThan(0);
+    expect(own?.bytesWritten).toBe(before);
     const closed = client.close();
     // A process may exit now.
+    expect(own?.bytesWritten).toBeGreaterThan(before as number);
     expect(own?.writableLength).toBe(0);
     await expect(created).rejects.toMatchObject({ fault: 'closed', outcome: 'unknown' });
     await closed;

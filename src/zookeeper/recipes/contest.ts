@@ -178,7 +178,11 @@ export function inOrder(
     throw foreignZnode(path, name, `names with ${kinds.map((kind) => JSON.stringify(kind)).join(' or ')}`);
   };
   const end = before === undefined ? undefined : placed(before);
-  const contenders = names.map(placed).filter((each) => end === undefined || isAhead(each, end));
+  const contenders: Placed[] = [];
+  for (const name of names) {
+    const each = placed(name);
+    if (end === undefined || isAhead(each, end)) contenders.push(each);
+  }
   return contenders.sort((a, b) => (isAhead(a, b) ? -1 : 1)).map(({ name }) => name);
 }
 

@@ -1,5 +1,5 @@
 import { withTimeout } from '../../core/base/abort.js';
-import { sleepUntil } from '../../core/base/clock.js';
+import { type Clock, sleepUntil } from '../../core/base/clock.js';
 import { Holder, Overtaken } from '../../core/lease/hold/holder.js';
 import type { LossReason } from '../../core/lease/model/lease.js';
 import { type LeaseTiming, leaseTiming } from '../../core/lease/model/lease-timing.js';
@@ -57,8 +57,16 @@ export interface LockHandle extends AsyncDisposable {
  */
 const WATCH_AFTER_MS = 100;
 const WATCH_SHARE = 1 / 12;
-/** How long it is held before it has a timer that its end has to stop, in milliseconds. */
-const MOMENT_MS = 1;
+/** How long it may be held before it has a timer that its end has to stop, in milliseconds. */
+const MOMENT_MS = 5;
+/** The end of the current moment, by clocks: one timer for all that are acquired in it. */
+const moments = new WeakMap<Clock, Promise<void>>();
+
+function endOfMoment(clock: Clock): Promise<void> {
+  const end = moments.get(clock) ?? clock.sleep(MOMENT_MS).then(() => void moments.delete(clock));
+  moments.set(clock, end);
+  return end;
+}
 
 /** What the contest has won. */
 export interface HeldZnode {
@@ -230,7 +238,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   async #settle(): Promise<void> {
     const { clock } = this.recipe;
     const until = clock.monotonic() + Math.min(WATCH_AFTER_MS, this.held.deadline.timeoutMs * WATCH_SHARE);
-    await clock.sleep(MOMENT_MS);
+    await endOfMoment(clock);
     if (!this.isHeld) return;
     // After a pause of this process at once.
     await sleepUntil(clock, until, this.ending).catch(() => undefined);

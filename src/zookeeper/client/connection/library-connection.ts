@@ -109,6 +109,7 @@ export class LibraryConnection {
     // to the next server.
     this.#guard = new MessageGuard(manager, {
       changed: (path, isGone) => listener.changed(path, isGone),
+      answered: (xid, answer) => this.requests.answered(xid, answer),
       nonsense: (problem) => this.#drop(problem),
     });
     this.requests = new RequestPipeline({
@@ -118,8 +119,6 @@ export class LibraryConnection {
       clock,
       unusable: (problem) => this.#drop(problem),
     });
-    // This file probes a silent server itself, by a request whose answer shows when it was sent.
-    manager.onSocketTimeout = () => undefined;
     manager.connect = () => {
       manager.setState(CONNECTING);
       void this.#connectNext();
@@ -170,10 +169,9 @@ export class LibraryConnection {
     const socket = this.#manager.socket;
     if (this.requests.isOpen && socket && !signal.aborted) {
       const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
-      this.#manager.packetQueue.queue.length = 0;
-      this.client.close();
       // In this turn: the process may be about to exit.
       this.requests.flush();
+      this.client.close();
       await Promise.race([closed, aborted(signal)]);
     }
     this.dispose();
@@ -257,6 +255,9 @@ export class LibraryConnection {
     if (this.#over.signal.aborted || !attempt) return;
     const { clock, listener } = this.options;
     this.requests.isOpen = true;
+    // This file probes a silent server itself, by a request whose answer shows when it was sent. The library's
+    // timer would start again with each message.
+    this.#manager.pingTimeout = 0;
     this.#search.connected();
     this.#suspendedAt = undefined;
     this.#problems.clear();
@@ -312,7 +313,7 @@ export class LibraryConnection {
       attempt.problem ??
       (wasConnected || (tls && attempt.askedAt === undefined) ? 'the connection was closed' : noSession(tls));
     const text = this.#note(attempt.server, problem);
-    // Requests that were not written yet belong to calls that fail now: they must not be executed later.
+    // Credentials that were not written yet: the library gives them to every connection again.
     this.#manager.packetQueue.queue.length = 0;
     this.requests.fail(new RequestFailure('connection-loss', true, text));
     if (wasConnected) {

@@ -1,12 +1,11 @@
 import type { Socket } from 'node:net';
-import { Exception } from 'node-zookeeper-client';
-import { Answer, type Request } from './messages.js';
+import { Answer } from './messages.js';
 
 // The internals of the library that are used and replaced, since its public interface does not allow a safe
 // use:
 // - `connect` and the timers behind it: the search for a server is ours (`library-connection.ts`);
-// - `queue`, `packetQueue`, `xid`: requests are encoded here (`request-pipeline.ts`);
-// - `onSocketData`: messages are cut and checked before the library sees them (`MessageGuard`, below).
+// - `packetQueue`, `xid`, `zxid`: requests are written and answered past the library (`request-pipeline.ts`);
+// - `onSocketData`: messages are cut and checked, and few of them reach the library (`MessageGuard`, below).
 // package.json pins the version. Another version is refused when a client opens, see `connectionOf`.
 
 /** The part of the library's client that is used, its insides visible. The library publishes no types. */
@@ -24,38 +23,35 @@ export interface LibraryClient {
 export interface ConnectionManager {
   /** 1 until a session is confirmed over this connection. */
   readonly state: number;
+  /** How long the socket may be idle before the library sends a ping, in milliseconds; 0 is never. */
+  pingTimeout: number;
   /** Undefined until the first attempt. */
   socket: Socket | undefined;
   /** The greatest transaction it has seen. A server that is behind it refuses the connection. */
   zxid: Buffer;
   /** The number of the next request, sent as 32 bits. */
   xid: number;
-  /** Requests that have not been written to the socket yet. */
+  /** The library's own requests that have not been written to the socket yet. */
   readonly packetQueue: { readonly queue: unknown[] };
   setState(state: number): void;
   /** Opens a socket to the next server. */
   connect(): void;
-  /** Takes a request, which is written at once unless the socket takes no more. */
-  queue(request: Request, callback: (error: object | null) => void): void;
   onSocketConnected(): void;
   onSocketDrain(): void;
-  /** The socket was idle for a third of the time-out: sends a ping. */
-  onSocketTimeout(): void;
   onSocketData(bytes: Buffer): void;
   onSocketClosed(hadError: boolean): void;
 }
 
 const MEMBERS: Readonly<Record<Exclude<keyof ConnectionManager, 'socket'>, string>> = {
   state: 'number',
+  pingTimeout: 'number',
   zxid: 'object',
   xid: 'number',
   packetQueue: 'object',
   setState: 'function',
   connect: 'function',
-  queue: 'function',
   onSocketConnected: 'function',
   onSocketDrain: 'function',
-  onSocketTimeout: 'function',
   onSocketData: 'function',
   onSocketClosed: 'function',
 };
@@ -74,35 +70,28 @@ export function connectionOf(client: Pick<LibraryClient, 'connectionManager'>): 
 const LONGEST_MESSAGE = 1 << 26;
 
 /**
- * The code for answers that the library cannot report. It is the library's code for "API error", since there
- * is no neutral one.
- */
-const STAND_IN_CODE = -100;
-
-/** The codes of answers that the library has names for. */
-const KNOWN_CODES: ReadonlySet<unknown> = new Set(Object.values(Exception));
-
-/**
  * The library's name for a connection over which no session is confirmed yet: the one message that comes then
  * is of another form.
  */
 export const CONNECTING = 1;
 
 /**
- * The positions of xid and code in an answer: length, xid, zxid, code. A notification, a ping, and an answer
- * on credentials have a negative xid.
+ * The position of the xid in an answer, and of its body. A notification, a ping, and an answer on credentials
+ * have a negative xid.
  */
 const XID_AT = 4;
-const CODE_AT = 16;
+const BODY_AT = 20;
 
 /** The xid of a notification, and the type of one for a znode that was removed. */
 const NOTIFICATION = -1;
 const NODE_DELETED = 2;
 
-/** The messages that a server sends without a request. */
+/** Receives what is not for the library. */
 interface MessageListener {
   /** A one-shot watch on the znode has fired; `isGone` when because the znode was removed. */
   changed(path: string, isGone: boolean): void;
+  /** An answer. Returns false where no request of this number is the next one to be answered. */
+  answered(xid: number, answer: Buffer): boolean;
   /** Something that cannot be understood: the connection is of no more use. */
   nonsense(problem: string): void;
 }
@@ -113,14 +102,10 @@ interface MessageListener {
  * calls itself once for each message of a burst. And it takes the rest of a message from a broken connection
  * for the beginning of the next one.
  *
- * The guard cuts the stream into messages itself, and passes them on one at a time. It translates the codes
- * that the library does not know, and gives up the connection if the library throws even so.
+ * The guard cuts the stream into messages itself, and passes them on one at a time: to the library only what
+ * begins and ends a session. It gives up the connection where one cannot be understood.
  */
 export class MessageGuard {
-  /**
-   * The code of the answer that is being handed over: the server's own, where the library is given another.
-   */
-  code: number | undefined;
   /** The last whole message came at this time of the monotonic clock, or later. */
   lastHeard = 0;
   /**
@@ -129,8 +114,6 @@ export class MessageGuard {
    * reading the clock for each message would be slow, and an earlier time is safe.
    */
   readAt = Number.NEGATIVE_INFINITY;
-  /** The message that is being handed over. */
-  message: Buffer | undefined;
   #rest: Buffer = Buffer.alloc(0);
   readonly #library: (message: Buffer) => void;
 
@@ -166,9 +149,6 @@ export class MessageGuard {
           `its answer cannot be understood: ${error instanceof Error ? error.message : String(error)}`,
         );
         return;
-      } finally {
-        this.code = undefined;
-        this.message = undefined;
       }
       // Something in it may have ended the connection.
       if (socket !== this.manager.socket || socket?.destroyed) return;
@@ -178,17 +158,11 @@ export class MessageGuard {
   }
 
   #handOver(message: Buffer) {
-    const isWhole = this.manager.state !== CONNECTING && message.length >= CODE_AT + 4;
-    const xid = isWhole ? message.readInt32BE(XID_AT) : -1;
-    if (isWhole && xid === NOTIFICATION) {
+    const isWhole = this.manager.state !== CONNECTING && message.length >= BODY_AT;
+    const xid = isWhole ? message.readInt32BE(XID_AT) : undefined;
+    if (xid === NOTIFICATION) {
       const { type, path } = new Answer(message).event();
       this.listener.changed(path, type === NODE_DELETED);
-      return;
-    }
-    const code = xid >= 0 ? message.readInt32BE(CODE_AT) : 0;
-    if (code !== 0) this.code = code;
-    if (code !== 0 && !KNOWN_CODES.has(code)) message.writeInt32BE(STAND_IN_CODE, CODE_AT);
-    this.message = message;
-    this.#library(message);
+    } else if (xid === undefined || !this.listener.answered(xid, message)) this.#library(message);
   }
 }

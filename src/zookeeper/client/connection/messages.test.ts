@@ -13,8 +13,7 @@ function bySpecification(type: number, record: string, fields: Record<string, un
 }
 
 function sent(request: Request): Buffer {
-  request.header.xid = 7;
-  return request.toBuffer();
+  return request.numbered(7);
 }
 
 const access = [

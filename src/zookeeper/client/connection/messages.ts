@@ -47,10 +47,8 @@ const XID_AT = 4;
 const OPERATION_AT = 8;
 const FIELDS_AT = 12;
 
-/** A request as the library's queue takes it, which numbers it, and finds its answer by the number. */
+/** A request, whose answer is found by its number. */
 export class Request {
-  /** For the library it is one whose answer has no body: that is read here. */
-  readonly header = { type: Op.delete, xid: 0 };
   readonly #bytes: Buffer;
 
   /** @param operation of {@link Op} @param fields in the order of its record */
@@ -67,8 +65,9 @@ export class Request {
     return this.#bytes.length - XID_AT;
   }
 
-  toBuffer(): Buffer {
-    this.#bytes.writeInt32BE(this.header.xid, XID_AT);
+  /** @param xid its number */
+  numbered(xid: number): Buffer {
+    this.#bytes.writeInt32BE(xid, XID_AT);
     return this.#bytes;
   }
 
@@ -136,14 +135,26 @@ function write(bytes: Buffer, at: number, field: Field): number {
 }
 
 /** An answer begins with length, number, zxid and code. Its body follows. */
+const ZXID_AT = 8;
+const CODE_AT = 16;
 const BODY_AT = 20;
 
-/** The body of an answer, from its beginning. Its methods throw a RangeError where it ends too soon. */
+/** An answer, its body from the beginning. Its methods throw a RangeError where it ends too soon. */
 export class Answer {
   #at = BODY_AT;
 
   /** @param bytes the whole answer; values that are read from it are copied */
   constructor(private readonly bytes: Buffer) {}
+
+  /** The last transaction that the server has seen. */
+  get zxid(): Buffer {
+    return Buffer.from(this.bytes.subarray(ZXID_AT, CODE_AT));
+  }
+
+  /** 0 unless the server refuses the request, see {@link failureOf}. */
+  get code(): number {
+    return this.bytes.readInt32BE(CODE_AT);
+  }
 
   int(): number {
     return this.bytes.readInt32BE(this.#skip(4));

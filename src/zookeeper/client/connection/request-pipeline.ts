@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net';
 import type { Clock } from '../../../core/base/clock.js';
 import { RequestFailure } from '../zookeeper.js';
 import type { ConnectionManager, MessageGuard } from './library-internals.js';
@@ -8,14 +7,27 @@ import type { SessionActivity } from './session-activity.js';
 /** The default limit of servers for one request, in bytes (`jute.maxbuffer`). */
 const LARGEST_REQUEST = 1_048_575;
 
+/** What there is to send without a turn. */
+const NO_REQUESTS: Pick<Turn, 'first' | 'last'> = { first: [], last: [] };
+
+/** A request that has no answer yet. */
+interface PendingRequest {
+  readonly request: Request;
+  readonly sentAt: number;
+  xid?: number;
+  /** The caller's part. May throw a {@link RequestFailure}, which the caller gets through `reject`. */
+  resolve(answer: Answer): void;
+  reject(failure: RequestFailure): void;
+}
+
 /**
  * The requests of one turn of the event loop. No request is sent before `sentAt`, and `last` is sent after
  * the others.
  */
 interface Turn {
-  readonly socket: Socket | undefined;
   readonly sentAt: number;
-  readonly last: (() => void)[];
+  readonly first: PendingRequest[];
+  readonly last: PendingRequest[];
 }
 
 interface RequestPipelineOptions {
@@ -36,7 +48,8 @@ export class RequestPipeline {
   isOpen = false;
   /** How many requests were answered, other than by the refusal of the session. */
   answers = 0;
-  readonly #underWay = new Set<(failure: RequestFailure) => void>();
+  /** In the order of sending, which is that of the answers. */
+  readonly #sent: PendingRequest[] = [];
   #turn: Turn | undefined;
 
   constructor(private readonly options: RequestPipelineOptions) {}
@@ -49,7 +62,6 @@ export class RequestPipeline {
    * @throws {RequestFailure} a server's refusal; `connection-loss` without a connection, or when it breaks
    */
   send<T>(request: Request, read: (answer: Answer) => T, isLast = false): Promise<T> {
-    const { manager, guard, activity, clock, unusable } = this.options;
     return new Promise<T>((resolve, reject) => {
       if (!this.isOpen) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
       // A server closes the connection on it, every time that it is sent.
@@ -61,60 +73,67 @@ export class RequestPipeline {
             `${request.size} bytes, where a request takes ${LARGEST_REQUEST}`,
           ),
         );
-      this.#underWay.add(reject);
-      const { sentAt, last } = this.turn();
-      const post = () => {
-        // The connection may have been lost since.
-        if (!this.#underWay.has(reject)) return;
-        // Sent as 32 bits, and counted up without end by the library.
-        if (manager.xid >= 0x7fff_ff00) manager.xid = 1;
-        manager.queue(request, (error) => {
-          if (!this.#underWay.has(reject)) return;
-          const { message, code } = guard;
-          // A refusal is an answer, too. There is a message only during the call.
-          if (message && activity.isNews(sentAt)) activity.answered(sentAt, clock.monotonic());
-          if (code !== AUTH_REQUIRED) this.answers += 1;
-          try {
-            if (error)
-              throw failureOf(code || ('code' in error && typeof error.code === 'number' ? error.code : 0));
-            resolve(read(new Answer(message as Buffer)));
-          } catch (failure) {
-            // Not a refusal: an unreadable answer ends the connection.
-            if (!(failure instanceof RequestFailure)) throw failure;
-            reject(failure);
-            if (code === SESSION_MOVED || code === AUTH_REQUIRED) unusable(failure.message);
-          }
-          this.#underWay.delete(reject);
-        });
-      };
-      if (isLast) last.push(post);
-      else post();
+      const { sentAt, first, last } = this.turn();
+      (isLast ? last : first).push({ request, sentAt, resolve: (answer) => resolve(read(answer)), reject });
     });
   }
 
   /** The current turn of the event loop. @param now the time, if the clock was just read */
   turn(now?: number): Turn {
     if (this.#turn) return this.#turn;
-    const { manager, guard, clock } = this.options;
-    const { socket } = manager;
+    const { guard, clock } = this.options;
     guard.readAt = now ?? clock.monotonic();
-    this.#turn = { socket, sentAt: guard.readAt, last: [] };
-    socket?.cork();
+    this.#turn = { sentAt: guard.readAt, first: [], last: [] };
     process.nextTick(() => this.flush());
     return this.#turn;
   }
 
   /** Ends the current turn, and sends its requests now. */
   flush(): void {
-    for (const post of this.#turn?.last ?? []) post();
-    this.#turn?.socket?.uncork();
+    const { first, last } = this.#turn ?? NO_REQUESTS;
     this.#turn = undefined;
+    const bytes = [...first, ...last].map((pending) => this.#number(pending));
+    if (bytes.length > 0) this.options.manager.socket?.write(Buffer.concat(bytes));
+  }
+
+  #number(pending: PendingRequest): Buffer {
+    const { manager } = this.options;
+    // Sent as 32 bits, and shared with the library, which counts it up without end.
+    if (manager.xid >= 0x7fff_ff00) manager.xid = 1;
+    pending.xid = manager.xid;
+    manager.xid += 1;
+    this.#sent.push(pending);
+    return pending.request.numbered(pending.xid);
+  }
+
+  /** Takes a message. Returns false where it does not answer the request that is the next one in turn. */
+  answered(xid: number, message: Buffer): boolean {
+    const [pending] = this.#sent;
+    if (pending === undefined || pending.xid !== xid) return false;
+    const { manager, activity, clock, unusable } = this.options;
+    const answer = new Answer(message);
+    const { code } = answer;
+    manager.zxid = answer.zxid;
+    // A refusal is an answer, too.
+    if (activity.isNews(pending.sentAt)) activity.answered(pending.sentAt, clock.monotonic());
+    if (code !== AUTH_REQUIRED) this.answers += 1;
+    try {
+      if (code !== 0) throw failureOf(code);
+      pending.resolve(answer);
+    } catch (failure) {
+      // Not a refusal: an unreadable answer ends the connection.
+      if (!(failure instanceof RequestFailure)) throw failure;
+      pending.reject(failure);
+      if (code === SESSION_MOVED || code === AUTH_REQUIRED) unusable(failure.message);
+    }
+    this.#sent.shift();
+    return true;
   }
 
   /** Fails all that is under way. */
   fail(failure: RequestFailure): void {
-    const failing = [...this.#underWay];
-    this.#underWay.clear();
-    for (const fail of failing) fail(failure);
+    const { first, last } = this.#turn ?? NO_REQUESTS;
+    for (const pending of [this.#sent, first, last].flatMap((each) => each.splice(0)))
+      pending.reject(failure);
   }
 }

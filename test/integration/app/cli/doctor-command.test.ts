@@ -20,33 +20,24 @@ afterEach(async () => {
 });
 
 describe('nodelease doctor', () => {
-  // 200 races of eight writers: a loaded machine takes its time.
-  it('finds a sound store sound next to a running task, does not disturb it, and leaves nothing behind, on S3 and in a folder', {
-    timeout: 300_000,
-  }, async () => {
-    await Promise.all(
-      (['s3', 'file'] as const).map(async (kind) => {
-        const store = await newStore(kind);
-        const task = startTask(store, ['--nodes', '2']);
-        // On S3, the first start probes the store, too.
-        await task.started();
-        await task.waitForOutput(/all lease objects of the cluster exist/);
-        const before = await store.keys();
-        const doctor = runCli(['doctor', ...store.options], { env: store.env });
-        expect(await doctor.exit).toEqual({ code: 0, signal: null });
-        expect(doctor.stderr()).toBe('');
-        expect(doctor.stdout()).toMatch(/cluster: 2 node ids, 1 of them held; duration 15s, grace 1s\n/);
-        expect(doctor.stdout()).toMatch(
-          kind === 's3'
-            ? /cost: 2 node ids, .* 15s: 1,036,800 writes .* and 1,036,800 reads .*, on S3 \$5.60/
-            : /cost: 2 node ids, .* 15s: 1,036,800 writes .* and 1,036,800 reads \(GET\) a month to renew them\n/,
-        );
-        expect(doctor.stdout()).toMatch(/\nAll is well\.\n$/);
-        expect(await store.keys()).toEqual(before);
-        task.kill('SIGTERM');
-        expect((await task.exit).code).toBe(143);
-      }),
+  // On servers of all kinds: test/integration/app/cli/commands-on-stores.deep.test.ts.
+  it('finds a sound folder sound next to a running task, does not disturb it, and leaves nothing behind', async () => {
+    const store = await newStore('file');
+    const task = startTask(store, ['--nodes', '2']);
+    await task.started();
+    await task.waitForOutput(/all lease objects of the cluster exist/);
+    const before = await store.keys();
+    const doctor = runCli(['doctor', ...store.options], { env: store.env });
+    expect(await doctor.exit).toEqual({ code: 0, signal: null });
+    expect(doctor.stderr()).toBe('');
+    expect(doctor.stdout()).toMatch(/cluster: 2 node ids, 1 of them held; duration 15s, grace 1s\n/);
+    expect(doctor.stdout()).toMatch(
+      /cost: 2 node ids, .* 15s: 1,036,800 writes .* and 1,036,800 reads \(GET\) a month to renew them\n/,
     );
+    expect(doctor.stdout()).toMatch(/\nAll is well\.\n$/);
+    expect(await store.keys()).toEqual(before);
+    task.kill('SIGTERM');
+    expect((await task.exit).code).toBe(143);
   });
 });
 

@@ -9,7 +9,7 @@ afterEach(async () => {
 
 describe('nodelease release ID --force', () => {
   it('ends the holder with 76 and gives the id away no sooner than its lease would have ended, at a version above', async () => {
-    const store = await newStore('s3');
+    const store = await newStore('file');
     const options = ['--nodes', '1', '--duration', '3s'];
     const holder = startTask(store, [...options, '--task-id', 'holder']);
     await holder.started();

@@ -45,7 +45,7 @@ describe('nodelease scale', () => {
   it(
     'gives more node ids to running tasks, who all make wider unique ids before anybody gets an id that takes them',
     async () => {
-      const store = await newStore('s3');
+      const store = await newStore('file');
       const options = ['--nodes', '3', '--duration', '6s'];
       const tasks = [0, 1, 2].map((number) => startTask(store, [...options, '--task-id', `old-${number}`]));
       const ids = await Promise.all(tasks.map(async (task) => (await task.started()).id));

@@ -19,6 +19,7 @@ import {
   newRoot,
   removeRoot,
 } from '../../../support/data-dirs.js';
+import { runInProcess } from '../../../support/in-process.js';
 import { packageRoot } from '../../../support/package-root.js';
 import { cliFile, killAll, runCli, runProcess, type TestProcess } from '../../../support/processes.js';
 import { untilDead } from '../../app/cli/run-support.js';
@@ -61,7 +62,7 @@ const optionsOf = (...more: readonly string[]) => [
 const run = (script: string, ...more: string[]) =>
   runCli(['run', ...optionsOf(...more), '--', 'sh', '-c', script]);
 const lines = (run: TestProcess) => run.stderr().trim().split('\n');
-const operate = (...args: string[]) => runCli([...args, '--store', `file:${folder}/store`]);
+const operate = (...args: string[]) => runInProcess([...args, '--store', `file:${folder}/store`]);
 
 /** Has version 1 hold a large file, and then a task that copies it and does not come to its end. */
 async function copying(...more: string[]): Promise<TestProcess> {
@@ -142,7 +143,7 @@ describe('nodelease run --data-dir', () => {
       503,
       { reason: expect.stringMatching(/data directory is being prepared/) },
     ]);
-    expect((await operate('release', '0', '--force').exit).code).toBe(0);
+    expect(await operate('release', '0', '--force')).toMatchObject({ code: 0 });
     expect((await second.exit).code).toBe(76);
     const written = sizeOf(join(at(2), 'large'));
     expect(written).toBeLessThan(LARGE_BYTES);

@@ -27,15 +27,15 @@ const tombstone = async (store: FleetStore, nodeId = 0) =>
   JSON.parse((await store.read(`${nodeId}.json`)) ?? '') as Record<string, unknown>;
 
 /** A store with a cluster: a new one is warned of. */
-async function storeWithCluster(kind?: 's3'): Promise<FleetStore> {
-  const store = await newStore(kind);
+async function storeWithCluster(): Promise<FleetStore> {
+  const store = await newStore();
   await initCluster(store);
   return store;
 }
 
 describe('nodelease id', () => {
-  it('prints nothing but ids on S3: they go on from call to call without waiting for the calls before, and calls at the same time print others', async () => {
-    const store = await storeWithCluster('s3');
+  it('prints nothing but ids: they go on from call to call without waiting for the calls before, and calls at the same time print others', async () => {
+    const store = await storeWithCluster();
     const ids: bigint[] = [];
     // One that had to wait for the lease of the call before to run out, for 11 s, would say so.
     for (const count of ['1', '1000', '1000']) ids.push(...(await idsOf(startId(store, ['-n', count]))));

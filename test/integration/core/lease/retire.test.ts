@@ -1,8 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { afterEach, describe, expect, inject, it } from 'vitest';
 import { acquire } from '../../../../src/node/runtime/acquire.js';
-import { awsEnvironment } from '../../../support/bucket.js';
 import {
   type FleetStore,
   initCluster,
@@ -11,6 +10,7 @@ import {
   removeStores,
   startTask,
 } from '../../../support/fleet.js';
+import { runInProcess } from '../../../support/in-process.js';
 import { killAll, runCli, type TestProcess } from '../../../support/processes.js';
 import { TreeReader } from '../../../support/tree-reader.js';
 import { uniqueChroot } from '../../../support/zookeeper.js';
@@ -24,11 +24,7 @@ const HTTP = ['--http', '127.0.0.1:0'];
 
 const cleanUps: (() => Promise<unknown>)[] = [];
 
-beforeEach(() => {
-  for (const [name, value] of Object.entries(awsEnvironment(inject('s3')))) vi.stubEnv(name, value);
-});
 afterEach(async () => {
-  vi.unstubAllEnvs();
   await killAll();
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
   await removeStores();
@@ -38,13 +34,8 @@ afterEach(async () => {
 /** Holds node id 0 in this process, and is not to be disturbed by what becomes of the others. */
 async function holdFirst(store: FleetStore): Promise<{ readonly isUndisturbed: () => Promise<boolean> }> {
   await initCluster(store, ...LEASE);
-  const [, url = '', , endpoint] = store.options;
-  const first = await acquire({
-    store: url,
-    ...(endpoint && { endpoint }),
-    taskId: 'first',
-    onLost: 'signal',
-  });
+  const [, url = ''] = store.options;
+  const first = await acquire({ store: url, taskId: 'first', onLost: 'signal' });
   cleanUps.push(() => first.release());
   expect(first.id).toBe(0);
   return {
@@ -59,14 +50,8 @@ const lease = async (store: FleetStore, id: number) =>
   JSON.parse((await store.read(`${id}.json`)) ?? '{}') as Record<string, unknown>;
 
 /** Takes node id 1 out of use; the cluster keeps 0. */
-function scaleDown(store: FleetStore, ...options: string[]): TestProcess {
-  return runCli(['scale', '1', ...options, ...store.options], { env: store.env });
-}
-
-async function done(command: TestProcess) {
-  const { code } = await command.exit;
-  return { code, answer: command.stdout(), complaints: command.stderr() };
-}
+const scaleDown = (store: FleetStore, ...options: string[]) =>
+  runInProcess(['scale', '1', ...options, ...store.options], { env: store.env });
 
 const exitOf = async (run: TestProcess) => (await run.exit).code;
 
@@ -92,7 +77,7 @@ describe('a run whose node id is retired', () => {
   it(
     'asks its command to end, gives the id back when it has ended, and has its exit code; no task gets the id any more',
     async () => {
-      const store = await newStore('s3');
+      const store = await newStore('file');
       const first = await holdFirst(store);
       const file = join(newFolder(), 'go');
       const script = `trap 'echo asked; until [ -e ${file} ]; do sleep 0.1; done; exit 7' TERM; while :; do sleep 0.1; done`;
@@ -112,7 +97,7 @@ describe('a run whose node id is retired', () => {
       expect(loggedAt(log, /^asking the command to stop/)).toBeLessThanOrEqual(
         loggedAt(log, /^lease released$/),
       );
-      const { code, answer, complaints } = await done(scaling);
+      const { code, answer, complaints } = await scaling;
       expect({ code, complaints }).toMatchObject({ code: 0 });
       expect(answer).toMatch(/ has 1 node id now, and had 2: 1 lease object retired\n$/);
       expect(complaints).toMatch(
@@ -141,7 +126,7 @@ describe('a run whose node id is retired', () => {
       await task.started(PATIENCE_MS);
       const url = await urlOf(task);
       await facts(url, { ready: true });
-      const patient = scaleDown(store);
+      const patient = runCli(['scale', '1', ...store.options], { env: store.env });
       const { reason } = await facts(url, {
         state: 'held',
         live: true,
@@ -156,7 +141,7 @@ describe('a run whose node id is retired', () => {
       expect(metrics).toMatch(/^nodelease_ready 0$/m);
       patient.kill('SIGINT');
       expect(await exitOf(patient)).toBe(130);
-      const { code, answer } = await done(scaleDown(store, '--drain-timeout', '0s'));
+      const { code, answer } = await scaleDown(store, '--drain-timeout', '0s');
       expect(code).toBe(0);
       expect(answer).toMatch(/1 lease object retired\ntaken from their holders by force: 1 \(.*\)\n$/);
       expect(await exitOf(task), task.stderr()).toBe(76);
@@ -180,7 +165,7 @@ describe('a run whose node id is retired', () => {
     writeFileSync(file, '');
     expect(await exitOf(task)).toBe(3);
     expect(task.stdout()).not.toContain('asked');
-    expect(await done(scaling)).toMatchObject({
+    expect(await scaling).toMatchObject({
       code: 0,
       answer: expect.stringMatching(/had 2: 1 lease object retired\n$/),
     });
@@ -208,7 +193,7 @@ describe('a run whose node id is retired', () => {
     const service = '/discovery/servicetypes/orders/1';
     await reader.until(service, (seen) => seen !== undefined, PATIENCE_MS);
     // ZooKeeper shows no node that has an id without a lease.
-    const scaling = runCli(['scale', '1', ...store.options, '--zookeeper', connect], { env: store.env });
+    const scaling = scaleDown(store, '--zookeeper', connect);
     await reader.until(service, (seen) => seen === undefined, PATIENCE_MS);
     expect(await reader.all('/discovery/nodes')).toMatchObject(
       new Map([['/discovery/nodes/00/09', { taskId: 'second', version: 1 }]]),
@@ -216,7 +201,7 @@ describe('a run whose node id is retired', () => {
     await task.waitForOutput(/discovery: the service is taken out/, PATIENCE_MS);
     task.kill('SIGTERM');
     await task.exit;
-    expect(await done(scaling)).toMatchObject({ code: 0 });
+    expect(await scaling).toMatchObject({ code: 0 });
     await reader.until('/discovery/nodes/00/09', (seen) => seen === undefined, PATIENCE_MS);
   });
 });
@@ -243,7 +228,7 @@ describe('a sidecar whose node id is retired', () => {
     ]);
     sidecar.kill('SIGTERM');
     expect(await exitOf(sidecar), sidecar.stderr()).toBe(0);
-    expect(await done(scaling)).toMatchObject({
+    expect(await scaling).toMatchObject({
       code: 0,
       answer: expect.stringMatching(/had 2: 1 lease object retired\n$/),
     });
@@ -265,7 +250,7 @@ describe('a sidecar whose node id is retired', () => {
     expect(sidecar.stderr()).not.toMatch(/lease released|"event":"lost"/);
     // As after every end without a release: retired once it has expired, at a version that refuses the
     // holder's last writes.
-    const { code, answer } = await done(scaling);
+    const { code, answer } = await scaling;
     expect(code).toBe(0);
     expect(answer).toMatch(/had 2: 1 lease object retired\n$/);
     expect(await lease(store, 1)).toMatchObject({ version: 2 });
@@ -276,7 +261,7 @@ describe('a sidecar whose node id is retired', () => {
     await holdFirst(store);
     const sidecar = serve(store, '--task-id', 'second');
     await facts(await urlOf(sidecar), { ready: true });
-    expect(await done(scaleDown(store, '--drain-timeout', '0s'))).toMatchObject({
+    expect(await scaleDown(store, '--drain-timeout', '0s')).toMatchObject({
       code: 0,
       answer: expect.stringMatching(/\ntaken from their holders by force: 1 \(second\)\n$/),
     });

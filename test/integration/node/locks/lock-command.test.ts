@@ -6,6 +6,7 @@ import { evictHolder } from '../../../../src/core/lease/operate/evict.js';
 import { StoreSession } from '../../../../src/core/lease/session/store-session.js';
 import { FileLeaseStore } from '../../../../src/core/store/file/file-lease-store.js';
 import { parseLog } from '../../../support/fleet.js';
+import { runInProcess } from '../../../support/in-process.js';
 import { cliFile, killAll, runCli, type TestProcess } from '../../../support/processes.js';
 import { isAlive, newFolder, removeFolders } from '../../app/cli/run-support.js';
 
@@ -50,12 +51,11 @@ describe('nodelease lock', () => {
 
   it('does not start the command while another one runs, which nodelease status shows: 75 at once with --try, and at the end of --timeout', async () => {
     await working(locked(WORK, '--task-id', 'me'), 1);
-    const status = runCli(['status', '--json', '--store', `${store}/locks/nightly`]);
+    const status = runInProcess(['status', '--json', '--store', `${store}/locks/nightly`]);
     const begun = performance.now();
     const waiting = locked('echo never', '--timeout', '1s');
     const tried = locked('echo never', '--try');
-    expect((await status.exit).code).toBe(0);
-    expect(JSON.parse(status.stdout()).nodes).toMatchObject([
+    expect(JSON.parse((await status).answer).nodes).toMatchObject([
       { id: 0, state: 'held', version: 1, taskId: 'me' },
     ]);
     expect((await tried.exit).code).toBe(75);
@@ -167,9 +167,8 @@ describe('a command that runs for a lock', () => {
   it('is stopped and ends with 76 when an operator takes the lock away', async () => {
     const holder = locked(STUBBORN, ...SHORT);
     const pid = await working(holder, 1);
-    expect((await runCli(['release', '0', '--force', '--store', `${store}/locks/nightly`]).exit).code).toBe(
-      0,
-    );
+    const release = ['release', '0', '--force', '--store', `${store}/locks/nightly`];
+    expect(await runInProcess(release)).toMatchObject({ code: 0 });
     expect((await holder.exit).code).toBe(76);
     expect(isAlive(pid)).toBe(false);
     expect(holder.stderr()).toMatch(/lock nightly \(token 1\) is lost/);
@@ -177,7 +176,7 @@ describe('a command that runs for a lock', () => {
 
   it('runs again with --restart after the lock was taken away, and not once a signal has asked for the end', async () => {
     const reported = `trap 'echo asked to stop' TERM; echo token $LOCK_TOKEN pid $$; while :; do sleep 0.05; done`;
-    const run = locked(reported, '--duration', '6s', '--restart');
+    const run = locked(reported, '--duration', '4s', '--restart');
     const first = await working(run, 1);
     await evictInProcess();
     // The eviction itself has a token, so that the old holder is fenced off.

@@ -11,8 +11,9 @@ import {
   MemoryLeaseStore,
 } from '../../../../src/core/store/memory/memory-lease-store.js';
 import { type AcquireOptions, acquire, type ManagedLease } from '../../../../src/node/runtime/acquire.js';
+import { runInProcess } from '../../../support/in-process.js';
 import { FaultProxy } from '../../../support/network/fault-proxy.js';
-import { killAll, runCli, runProcess, type TestProcess } from '../../../support/processes.js';
+import { killAll, runProcess, type TestProcess } from '../../../support/processes.js';
 import { TreeReader } from '../../../support/tree-reader.js';
 import { expireSession, uniqueChroot } from '../../../support/zookeeper.js';
 
@@ -96,8 +97,8 @@ describe('a lease with discovery', () => {
     const program = announced();
     await program.waitForOutput(/id 0 version 1/);
     await reader.until('/discovery/servicetypes/orders/0', (at) => at !== undefined);
-    const release = runCli(['release', '0', '--force', '--store', `file:${join(folder, 'store')}`]);
-    expect((await release.exit).code).toBe(0);
+    const release = ['release', '0', '--force', '--store', `file:${join(folder, 'store')}`];
+    expect(await runInProcess(release)).toMatchObject({ code: 0 });
     expect((await program.exit).code).toBe(76);
     expect(await reader.until(NODE, (at) => at === undefined, SESSION_MS)).toBeLessThan(SESSION_MS / 3);
   });

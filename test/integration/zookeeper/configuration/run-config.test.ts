@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { readFleet } from '../../../../src/zookeeper/configuration/fleet.js';
 import { configPublisher } from '../../../../src/zookeeper/configuration/index.js';
+import { runInProcess } from '../../../support/in-process.js';
 import { killAll, runCli, type TestProcess } from '../../../support/processes.js';
 import { uniqueChroot } from '../../../support/zookeeper.js';
 import { isAlive, newFolder, removeFolders, untilDead } from '../../app/cli/run-support.js';
@@ -176,7 +177,7 @@ describe('when the configuration changes', () => {
     await server.waitForOutput(
       /"variables":\["GREETING"\].*the command keeps what it has \(--on-config-change ignore\)/,
     );
-    const status = runCli([
+    const status = await runInProcess([
       'config',
       'status',
       '--app',
@@ -187,8 +188,7 @@ describe('when the configuration changes', () => {
       connect,
       '--json',
     ]);
-    await status.exit;
-    expect(JSON.parse(status.stdout())).toMatchObject({
+    expect(JSON.parse(status.answer)).toMatchObject({
       revisions: { 'shop,prod': 2 },
       nodes: [{ nodeId: 0, revisions: { 'shop,prod': 1 }, behind: ['shop,prod'] }],
     });
@@ -229,7 +229,7 @@ describe('when the configuration changes', () => {
     const [, pid = ''] = await stubborn.waitForOutput(/started (\d+)/);
     await publish({ greeting: 'two' });
     await stubborn.waitForOutput(/asked/);
-    await runCli(['release', '0', '--force', '--store', store]).exit;
+    await runInProcess(['release', '0', '--force', '--store', store]);
     expect((await stubborn.exit).code).toBe(76);
     expect(isAlive(Number(pid))).toBe(false);
     expect(stubborn.stdout().match(/started/g)).toHaveLength(1);

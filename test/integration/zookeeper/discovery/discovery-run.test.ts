@@ -65,16 +65,18 @@ describe('tasks on S3 and ZooKeeper', () => {
       ['/discovery/nodes/00/0A', 'three', 2, 1, 'orders'],
     ]);
     // The same by ZooKeeper's own client.
-    const listed = (await zkCli(connect, ['ls', '-R', '/discovery'])).split('\n');
+    const [listed, third] = await Promise.all([
+      zkCli(connect, ['ls', '-R', '/discovery']),
+      zkCli(connect, ['get', '/discovery/nodes/00/0A']),
+    ]);
+    const paths = listed.split('\n');
     expect(
-      listed.filter((path) => /^\/discovery\/(nodes\/00|servicetypes\/orders)\//.test(path)).sort(),
+      paths.filter((path) => /^\/discovery\/(nodes\/00|servicetypes\/orders)\//.test(path)).sort(),
     ).toEqual([
       ...['08', '09', '0A'].map((name) => `/discovery/nodes/00/${name}`),
       ...[0, 1, 2].map((id) => `/discovery/servicetypes/orders/${id}`),
     ]);
-    expect(await zkCli(connect, ['get', '/discovery/nodes/00/0A'])).toContain(
-      '"taskId":"three","nodeId":2,"version":1',
-    );
+    expect(third).toContain('"taskId":"three","nodeId":2,"version":1');
     for (const id of [0, 1, 2]) await expect.poll(() => knownNodes(id)).toEqual({ 0: 1, 1: 1, 2: 1 });
 
     killFamily(pids[1] as number);
