@@ -363,17 +363,6 @@ describe('the table', () => {
     expect(await factsOf(given)).toEqual([expect.stringContaining(said)]);
   });
 
-  it('is known as a restored one', async () => {
-    const RestoreSummary = {
-      RestoreDateTime: 1_795_219_197,
-      RestoreInProgress: false,
-      SourceTableArn: 'arn:x',
-    };
-    expect(await factsOf({ RestoreSummary })).toEqual([
-      'table-restore warning: from arn:x, as of 2026-11-20T23:59:57.000Z: versions that were given out after that may come again',
-    ]);
-  });
-
   it('has to be looked at by leases, and its time to live need not', async () => {
     const refused = { exception: 'AccessDeniedException' };
     const store = await open();

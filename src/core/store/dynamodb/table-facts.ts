@@ -5,8 +5,7 @@ import type { StoreFact } from '../lease-store.js';
 const OURS = ['prefix', 'object', 'etag', 'body', 'metadata', 'bytes'];
 
 /**
- * What the configuration of a table breaks or costs, a fact each: time to live, replicas in other regions, that
- * it was restored.
+ * What the configuration of a table breaks or costs, a fact each: time to live, replicas in other regions.
  *
  * @param timeToLive why it is unknown, where it is
  */
@@ -46,12 +45,5 @@ export function tableFacts(
         `${where}, with eventual consistency: conditions see their own region, and the last writer wins, so two tasks hold one node id; use strong consistency, or a table without replicas`,
       );
   }
-  const { RestoreDateTime: restored, SourceTableArn: source = 'a backup' } = table.RestoreSummary ?? {};
-  if (restored)
-    found(
-      'warning',
-      'restore',
-      `from ${source}, as of ${restored.toISOString()}: versions that were given out after that may come again`,
-    );
   return facts;
 }
