@@ -5,7 +5,7 @@ export const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
 /** The same store, but that it does not report when an object was written. */
 export function timeless(store: LeaseStore): LeaseStore {
   const aged = <Shown extends object>(shown: Shown) => ({ ...shown, age: UNKNOWN_AGE });
-  const { listPage, changed } = store;
+  const { listPage, changed, epoch } = store;
   return {
     url: store.url,
     remote: store.remote,
@@ -28,6 +28,7 @@ export function timeless(store: LeaseStore): LeaseStore {
     create: store.create.bind(store),
     replace: store.replace.bind(store),
     ...(changed && { changed: changed.bind(store) }),
+    ...(epoch && { epoch: epoch.bind(store) }),
     discardProbe: store.discardProbe.bind(store),
     close: store.close.bind(store),
   };

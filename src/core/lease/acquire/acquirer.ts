@@ -160,9 +160,11 @@ export class Acquirer {
       if (step.kind === 'recorded') continue;
       const now = clock.monotonic();
       const restMs = step.until + 1 - now;
-      const sleepMs = Math.max(0, Math.min(restMs, until - now));
+      // Where each task has to watch for itself, tasks that do not wait would never get anything.
+      const leftMs = scan.cluster.isObserved ? restMs : until - now;
+      const sleepMs = Math.max(0, Math.min(restMs, leftMs));
       emit({ type: 'waiting', sleepMs, why: SETTLING });
-      if (now >= until)
+      if (leftMs <= 0)
         throw new AcquireTimeoutError(`${session.store.url}: ${SETTLING}: ${Math.ceil(restMs)} ms from now`);
       await clock.sleep(sleepMs, signal);
     }

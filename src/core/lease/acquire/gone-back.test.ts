@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { RewindableStore } from '../../../../test/support/stores/rewindable-store.js';
+import { timeless } from '../../../../test/support/timeless-store.js';
 import { inVirtualTime, seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { AcquireTimeoutError } from '../../base/errors.js';
+import { observedAge } from '../../store/observed-age.js';
 import { decodeCluster } from '../model/cluster-config.js';
 import type { Lease, LeaseEvent } from '../model/lease.js';
 import { initializeCluster } from '../operate/initialize.js';
@@ -119,6 +121,14 @@ describe('a store that has gone back', () => {
     await clock.advance(DURATION + GRACE + 1);
     const lease = await inVirtualTime(clock, start({ acquireTimeoutMs: 0 }).lease);
     expect(lease.id).toBe(0);
+  });
+
+  it('is waited for by a task that does not wait, where only it knows how long', async () => {
+    const { clock, store, start } = await scene();
+    store.goBack(store.save());
+    const lease = start({ acquireTimeoutMs: 0, store: observedAge(timeless(store), clock) }).lease;
+    await clock.advance(DURATION + GRACE);
+    expect((await inVirtualTime(clock, lease)).id).toBe(0);
   });
 
   it.each(['before', 'after'])('is noticed right %s the acquiring write is applied', async (when) => {

@@ -21,6 +21,8 @@ export interface StoredCluster {
   readonly etag: string;
   /** By when it had been written, on the monotonic clock. */
   readonly writtenAt: number;
+  /** Whether that is only when this process has seen it first. */
+  readonly isObserved: boolean;
 }
 
 /**
@@ -39,8 +41,9 @@ export async function readCluster(
   try {
     const config = decodeCluster(object.body);
     session.expectObjects(config.peak);
-    const writtenAt = session.clock.monotonic() - object.age.min;
-    return { config, body: object.body, etag: object.etag, writtenAt };
+    const { body, etag, age } = object;
+    const writtenAt = session.clock.monotonic() - age.min;
+    return { config, body, etag, writtenAt, isObserved: age.max === Number.POSITIVE_INFINITY };
   } catch (error) {
     const problem = error instanceof LeaseUnreadableError ? error.problem : String(error);
     const advice =
@@ -177,7 +180,7 @@ async function write(
   const body = encodeCluster(config, previous?.body);
   const result = await session.write(CLUSTER_KEY, { body, metadata: {} }, previous?.etag, call);
   if (result.status === 'conflict') return undefined;
-  return { config, body, etag: result.etag, writtenAt: session.clock.monotonic() };
+  return { config, body, etag: result.etag, writtenAt: session.clock.monotonic(), isObserved: false };
 }
 
 /** Reports each own setting that the cluster overrules. */
