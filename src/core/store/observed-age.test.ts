@@ -86,6 +86,27 @@ describe('the age of an object on a store without times of writing', () => {
     expect(await ageOf('0.json')).toEqual(reported);
   });
 
+  it('starts again in another epoch of the store, where writes may have been lost that nobody saw', async () => {
+    let epoch = 'before';
+    const inner = timeless(memory);
+    const ofEpoch = async <T extends object>(answer: Promise<T | undefined>) => ({
+      ...((await answer) ?? expect.fail()),
+      epoch,
+    });
+    store = observedAge(
+      { ...inner, read: (key) => ofEpoch(inner.read(key)), list: () => ofEpoch(inner.list()) },
+      clock,
+    );
+    await memory.create('0.json', 'x', {});
+    await store.list();
+    await clock.advance(3_000);
+    expect(await store.read('0.json')).toMatchObject({ age: { min: 3_000 }, epoch: 'before' });
+    epoch = 'after';
+    expect(await store.list()).toMatchObject({ objects: [{ age: { min: 0 } }], epoch: 'after' });
+    await clock.advance(3_000);
+    expect((await ageOf('0.json'))?.min).toBe(3_000);
+  });
+
   it('grows less on a clock that stops while the machine is suspended', async () => {
     let stoppedMs = 0;
     const stopping: Clock = {

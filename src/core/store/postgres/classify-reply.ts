@@ -1,0 +1,92 @@
+import { messageOf, textOf } from '../../base/fields.js';
+import { tlsProblem } from '../../base/tls.js';
+import { StoreError, type StoreFault } from '../lease-store.js';
+import {
+  failing,
+  givenUp,
+  isTimeout,
+  networkErrors,
+  type Operation,
+  type StoreRequest,
+} from '../store-request.js';
+
+/** How far a request got, at which server. */
+export interface Exchange {
+  readonly request: StoreRequest<Operation>;
+  /** `HOST:PORT`. */
+  readonly server: string;
+  /** False while the statement cannot have reached the server. */
+  sent: boolean;
+}
+
+/**
+ * Says what a failed request means, by the SQLSTATE of the server and by the codes of Node; never by the text. This
+ * is the only place that knows these. https://www.postgresql.org/docs/current/errcodes-appendix.html
+ *
+ * @param error also a warning of the server
+ * @returns `conflict` where another write came first, `absent` where there is no table
+ * @throws {StoreError} for everything else
+ */
+export function classifyReply(error: unknown, { request, server, sent }: Exchange): 'conflict' | 'absent' {
+  if (error instanceof StoreError) throw error;
+  const code = textOf(error, 'code') ?? '';
+  // Codes of Node may look like those of the server, EPIPE for one.
+  if (textOf(error, 'severity') === undefined) {
+    if (request.signal?.aborted) throw givenUp(request, request.signal.reason, sent);
+    const causes = networkErrors(error);
+    const said = (causes.length > 0 ? causes : [error]).map((cause) => messageOf(cause).slice(2)).join(', ');
+    const [problem] = causes.flatMap(
+      (cause) => tlsProblem(cause as NodeJS.ErrnoException, Boolean(process.env.PGSSLCERT)) ?? [],
+    );
+    if (problem !== undefined) throw failing(request)('rejected', 'not-applied', `${server}: ${problem}`);
+    const what = !sent
+      ? `cannot connect to ${server}: `
+      : isTimeout(error)
+        ? ''
+        : `connection lost to ${server}: `;
+    throw failing(request, causes[0])('unreachable', sent ? 'unknown' : 'not-applied', what + said);
+  }
+  if (CONFLICTS.includes(code)) return 'conflict';
+  if (code === NO_TABLE) return 'absent';
+  const outcome = sent && !NOT_APPLIED.test(code) ? 'unknown' : 'not-applied';
+  const [, fault, what] = MEANINGS.find(([codes]) => codes.test(sent + code)) ?? ['', 'rejected', 'refused'];
+  throw failing(request)(fault, outcome, `${what.replace('SERVER', server)} (${code}${messageOf(error)})`);
+}
+
+/** Serialization, under another isolation level than the default. A table that another task creates. */
+const CONFLICTS = ['40001', '23505', '42710'];
+
+const NO_TABLE = '42P01';
+
+/** By whether the statement was sent, and the code. The first row counts. */
+const MEANINGS: readonly (readonly [codes: RegExp, fault: StoreFault, what: string])[] = [
+  [/28P01/, 'denied', 'wrong user or password: see PGPASSWORD, and PGPASSFILE'],
+  [/e28/, 'denied', 'access denied: see the user, pg_hba.conf, and PGSSLMODE if SERVER wants TLS'],
+  [
+    /42501/,
+    'denied',
+    'access denied, needs SELECT, INSERT, UPDATE and DELETE on the table nodelease, and where there is none CREATE on the schema',
+  ],
+  [/e3D/, 'missing', 'database does not exist'],
+  [/e3F/, 'missing', 'no schema of the search_path exists'],
+  [
+    /25006|55000/,
+    'unavailable',
+    'SERVER is a replica or takes no writes: name the primary, or all servers, in the URL of the store',
+  ],
+  [
+    /01000/,
+    'unavailable',
+    'SERVER has given up the wait for its synchronous standby, which may lack the write',
+  ],
+  // A pooler that lets nobody in says the same as one whose server has ended.
+  [/false08P01/, 'rejected', 'refused'],
+  [/e(08|40|53|55|57)/, 'unavailable', 'SERVER cannot do it now'],
+  [/e(0A|42883)/, 'unsupported', 'not supported by SERVER: is this PostgreSQL from 12 on?'],
+];
+
+/**
+ * The statement was refused or rolled back. Not in here: a server or a pooler that ended while it was at work, and
+ * failures in the middle of a commit.
+ */
+const NOT_APPLIED = /^(0A|2[1-8]|3[DF]|40(?!003)|42|5[345]|57014|57P03)/;

@@ -1,0 +1,95 @@
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { checked, listOf, NAME, OBJECT } from '../../base/arguments.js';
+import type { Clock } from '../../base/clock.js';
+import { ConfigError } from '../../base/errors.js';
+import { prepareTlsFiles, type TlsFiles } from '../../base/tls.js';
+import { StoreError } from '../lease-store.js';
+import { requiredBy } from '../optional-package.js';
+import { passwordIn } from './password-file.js';
+import { PostgresLeaseStore } from './postgres-lease-store.js';
+
+/** Settings of {@link openPostgresStore}. What they do not say is taken from the variables `PG…`. */
+export interface PostgresStoreOptions {
+  /** The store as its user wrote it: `postgres://USER@HOST:5432/DATABASE/prefix`. */
+  readonly url: string;
+  /** The servers of one cluster, at least one. The one that takes writes is used. */
+  readonly servers: readonly { readonly host: string; readonly port: number; readonly address: string }[];
+  /** @default PGUSER */
+  readonly user?: string | undefined;
+  readonly database: string;
+  /** Without a slash at either end; not empty. */
+  readonly prefix: string;
+  readonly clock: Clock;
+  /** How long one call may take in all, in milliseconds. */
+  readonly requestTimeoutMs: number;
+}
+
+/** Of each server: for statements, and one for notifications. They are opened as they are needed. */
+const MAX_CONNECTIONS = 5;
+/** Idle connections are closed after this, in milliseconds. */
+const IDLE_MS = 10_000;
+
+/**
+ * Makes a store with its own connections, of which none is opened yet. Passwords come from PGPASSWORD or from the
+ * password file, which is read for each connection; TLS from PGSSLMODE and its like.
+ *
+ * @throws {ConfigError} when `pg` is missing, and for variables that cannot be used
+ */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresLeaseStore> {
+  const { url, servers, database, requestTimeoutMs } = checked(options, {
+    url: NAME,
+    database: NAME,
+    servers: listOf(OBJECT),
+  });
+  const user = options.user || process.env.PGUSER;
+  if (!user) throw new ConfigError('store', url, 'a user: postgres://USER@HOST/…, or PGUSER');
+  const ssl = await tlsOf(process.env.PGSSLMODE || 'disable');
+  const { Pool } = (await import('pg').catch(requiredBy(url, 'pg'))).default;
+  const stores = servers.map(({ host, port, address }) => {
+    const pool = new Pool({
+      ...{ host, port, database, user, ssl, max: MAX_CONNECTIONS, idleTimeoutMillis: IDLE_MS },
+      ...{ allowExitOnIdle: true, connectionTimeoutMillis: requestTimeoutMs },
+      ...{ keepAlive: true, keepAliveInitialDelayMillis: IDLE_MS, fallback_application_name: 'nodelease' },
+      password: () => passwordFor(url, [host, String(port), database, user]),
+    });
+    // Without listeners a connection that ends would end the process.
+    pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined));
+    return { address, pool };
+  });
+  return new PostgresLeaseStore({ ...options, servers: stores });
+}
+
+/** A server asks for it. @throws {StoreError} where there is none */
+async function passwordFor(url: string, connection: readonly string[]): Promise<string> {
+  const { PGPASSWORD, PGPASSFILE = join(homedir(), '.pgpass') } = process.env;
+  const password = PGPASSWORD || passwordIn(await readFile(PGPASSFILE, 'utf8').catch(() => ''), connection);
+  if (password) return password;
+  const detail = `the server wants a password: PGPASSWORD, or a line for ${connection.join(':')} in ${PGPASSFILE}`;
+  throw new StoreError(`${url}: ${detail}`, { fault: 'denied', outcome: 'not-applied' });
+}
+
+const TLS_FILES = { ca: 'PGSSLROOTCERT', cert: 'PGSSLCERT', key: 'PGSSLKEY' } as const;
+
+/** Certificates are checked, unless the mode says plainly that they are not. @throws {ConfigError} */
+async function tlsOf(mode: string) {
+  if (mode === 'disable') return false;
+  if (!/^(require|verify-ca|verify-full|no-verify)$/.test(mode))
+    throw new ConfigError(
+      'PGSSLMODE',
+      mode,
+      'disable, verify-full (require and verify-ca are the same here), or no-verify, which checks no certificate',
+    );
+  const files: Record<string, string> = {};
+  for (const [part, name] of Object.entries(TLS_FILES)) {
+    const path = process.env[name];
+    // A file that cannot be read is one without a certificate.
+    if (path) files[part] = await readFile(path, 'utf8').catch(() => '');
+  }
+  const given = (part: keyof TlsFiles) => ({
+    label: TLS_FILES[part],
+    text: process.env[TLS_FILES[part]] ?? 'none',
+  });
+  return { secureContext: prepareTlsFiles(files, '', given), rejectUnauthorized: mode !== 'no-verify' };
+}

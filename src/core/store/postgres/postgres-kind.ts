@@ -1,0 +1,47 @@
+import { isPort } from '../../base/arguments.js';
+import { splitServers } from '../../base/server-list.js';
+import { type Fail, parsePrefix, type StoreKind, splitPath } from '../store-kind.js';
+import type { PostgresStoreOptions } from './open-postgres-store.js';
+
+const SUCH_AS = 'postgres://USER@HOST:5432[,HOST:5432]…/DATABASE/prefix';
+
+/** The rows of a table in PostgreSQL that have this prefix. */
+export const POSTGRES: StoreKind<PostgresStoreOptions> = {
+  schemes: ['postgres', 'postgresql'],
+  form: 'postgres://USER@HOST:5432/DATABASE/prefix',
+
+  parse(text, { fail }) {
+    const [, user = '', password, rest = ''] = /^(?:([^/:@]*)(:[^/]*)?@)?(.*)$/s.exec(text) ?? [];
+    if (password !== undefined)
+      fail(`no password in the URL, but in PGPASSWORD or a password file (PGPASSFILE): ${SUCH_AS}`);
+    const list = splitServers(rest, 'path');
+    if (typeof list === 'string') return fail(`${SUCH_AS} (${list})`);
+    const servers = list.servers.map((server) => parseServer(server, fail));
+    const [database, path] = splitPath(list.path.slice(1));
+    const prefix = parsePrefix(path, SUCH_AS, fail);
+    if (database === '' || prefix === '')
+      fail(`a database, and a prefix that no other fleet has, in ${SUCH_AS}`);
+    if (/[?#%\s]/.test(user + database))
+      fail(
+        `a user and a database without blanks, ?, # and % (settings are variables such as PGSSLMODE) in ${SUCH_AS}`,
+      );
+    const root = `${user && `${user}@`}${servers.map(({ address }) => address).join(',')}`;
+    return { url: `postgres://${root}/${database}/${prefix}`, servers, user, database, prefix };
+  },
+
+  async open(options) {
+    const { observedAge } = await import('../observed-age.js');
+    const { openPostgresStore } = await import('./open-postgres-store.js');
+    return observedAge(await openPostgresStore(options), options.clock);
+  },
+};
+
+function parseServer(server: string, fail: Fail) {
+  const [, host = '', digits = '5432'] = /^([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i.exec(server) ?? [];
+  const port = Number(digits);
+  if (host === '' || !isPort(port))
+    fail(
+      `servers, each HOST or HOST:PORT (an IPv6 address in brackets), with commas between them, in ${SUCH_AS}`,
+    );
+  return { address: `${host}:${port}`, host: host.replace(/[[\]]/g, ''), port };
+}
