@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { chown, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
@@ -10,8 +9,9 @@ import { type LocalServer, localServer } from './local-server.js';
 
 const run = promisify(execFile);
 
-/** The superuser of each server. */
+/** The superuser of each server, and who runs it where tests are run by root. */
 const ADMIN = 'postgres';
+const DATABASE = 'nodelease';
 
 /** How to start a server. */
 export interface PostgresProcessOptions {
@@ -19,6 +19,8 @@ export interface PostgresProcessOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Lines of pg_hba.conf before the one that lets everybody in. @default none */
   readonly access?: readonly string[];
+  /** Files in PEM. @default without TLS */
+  readonly tls?: { readonly cert: string; readonly key: string };
   /** The server of which it is a standby, with all that is in it. @default none */
   readonly primary?: PostgresProcess;
   /** As a standby: its name for `synchronous_standby_names`. @default 'standby' */
@@ -44,18 +46,21 @@ export interface PostgresProcess extends Omit<LocalServer, 'folder'> {
 export async function startPostgresProcess({
   settings = {},
   access = [],
+  tls,
   primary,
   name = 'standby',
 }: PostgresProcessOptions = {}): Promise<PostgresProcess> {
-  const programs = await installed('install-postgres.sh', [], 'Install Debian’s package postgresql');
+  const programs = await installed('install-postgres.sh', [], 'install Debian’s package postgresql');
   const port = await freePort();
-  const isRoot = process.getuid?.() === 0;
   // It refuses to be run by root.
-  const asUser = (program: string, args: readonly string[]): [string, string[]] =>
-    isRoot
-      ? ['setpriv', ['--reuid', ADMIN, '--regid', ADMIN, '--clear-groups', join(programs, program), ...args]]
-      : [join(programs, program), [...args]];
-  const query = async (sql: string, database = 'nodelease') => {
+  const owner = process.getuid?.() === 0 ? ADMIN : undefined;
+  const command = (program: string, ...args: string[]): [string, string[]] => {
+    const path = join(programs, program);
+    return owner === undefined
+      ? [path, args]
+      : ['setpriv', ['--reuid', owner, '--regid', owner, '--clear-groups', path, ...args]];
+  };
+  const query = async (sql: string, database = DATABASE) => {
     const client = new pg.Client({ host: '127.0.0.1', port, user: ADMIN, database });
     client.on('error', () => undefined);
     try {
@@ -68,15 +73,14 @@ export async function startPostgresProcess({
   const server = await localServer({
     name: 'PostgreSQL',
     launch: (folder) => {
-      const all = {
-        unix_socket_directories: '',
-        listen_addresses: '127.0.0.1',
-        port: String(port),
-        ...settings,
-      };
-      const flags = Object.entries(all).flatMap(([key, value]) => ['-c', `${key}=${value}`]);
-      const [command, args] = asUser('postgres', ['-D', join(folder, 'data'), ...flags]);
-      return { command, args };
+      const files = tls
+        ? { ssl: 'on', ssl_cert_file: join(folder, 'cert'), ssl_key_file: join(folder, 'key') }
+        : {};
+      const where = { listen_addresses: '127.0.0.1', port: String(port), unix_socket_directories: '' };
+      const all = Object.entries({ ...where, ...files, ...settings });
+      const flags = all.flatMap(([key, value]) => ['-c', `${key}=${value}`]);
+      const [program, args] = command('postgres', '-D', join(folder, 'data'), ...flags);
+      return { command: program, args };
     },
     isReady: () =>
       query('SELECT', ADMIN).then(
@@ -84,57 +88,32 @@ export async function startPostgresProcess({
         () => false,
       ),
   });
-  const data = join(server.folder, 'data');
-  const backends = () => {
-    const { pid } = server;
-    return pid === undefined
-      ? []
-      : readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').map(Number);
-  };
+  const { folder, start, pause, resume, dispose } = server;
+  const data = join(folder, 'data');
+  const make = (program: string, ...args: string[]) => run(...command(program, ...args), { cwd: folder });
   try {
-    if (isRoot) {
-      const [uid, gid] = (await run('id', ['-u', ADMIN])).stdout
-        .trim()
-        .split('\n')
-        .concat((await run('id', ['-g', ADMIN])).stdout.trim());
-      await chown(server.folder, Number(uid), Number(gid));
+    for (const [file, from] of Object.entries({ cert: tls?.cert, key: tls?.key })) {
+      if (from !== undefined) await copyFile(from, join(folder, file));
+      if (from !== undefined) await chmod(join(folder, file), 0o600);
     }
-    const inData = { cwd: server.folder };
+    if (owner !== undefined) await run('chown', ['-R', `${owner}:`, folder]);
     if (primary === undefined) {
-      await run(
-        ...asUser('initdb', [
-          '-D',
-          data,
-          '-U',
-          ADMIN,
-          '-A',
-          'trust',
-          '-E',
-          'UTF8',
-          '--no-locale',
-          '--no-sync',
-        ]),
-        inData,
-      );
+      await make('initdb', '-D', data, '-U', ADMIN, '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync');
     } else {
       const from = `host=127.0.0.1 port=${primary.port} user=${ADMIN} application_name=${name}`;
-      await run(
-        ...asUser('pg_basebackup', ['-D', data, '-d', from, '-R', '-c', 'fast', '--no-sync']),
-        inData,
-      );
+      await make('pg_basebackup', '-D', data, '-d', from, '-R', '-c', 'fast', '--no-sync');
     }
     const hba = join(data, 'pg_hba.conf');
-    await writeFile(hba, [...access, readFileSync(hba, 'utf8')].join('\n'));
-    await server.start();
+    await writeFile(hba, `${access.join('\n')}\n${await readFile(hba, 'utf8')}`);
+    await start();
     if (primary === undefined) {
-      await query('CREATE ROLE nodelease LOGIN', ADMIN);
-      await query('CREATE DATABASE nodelease OWNER nodelease', ADMIN);
+      await query(`CREATE ROLE ${DATABASE} LOGIN`, ADMIN);
+      await query(`CREATE DATABASE ${DATABASE} OWNER ${DATABASE}`, ADMIN);
     }
   } catch (error) {
-    await server.dispose();
+    await dispose();
     throw error;
   }
-  const { start, pause, resume, dispose } = server;
   return {
     ...{ port, address: `127.0.0.1:${port}`, query: (sql) => query(sql), start, pause, resume, dispose },
     get pid() {
@@ -144,23 +123,21 @@ export async function startPostgresProcess({
       return `127.0.0.1:${port}, process ${server.pid ?? '(ended)'} of ${programs}`;
     },
     stop: async () => {
-      await run(...asUser('pg_ctl', ['stop', '-D', data, '-m', 'fast']), { cwd: server.folder });
+      // SIGTERM would wait for the clients.
+      if (server.pid !== undefined) await make('pg_ctl', 'stop', '-D', data, '-m', 'fast');
       await server.stop();
     },
-    // As the end of the host: the processes of its connections would go on for a moment.
     kill: async () => {
-      const children = backends();
+      const { pid } = server;
+      if (pid === undefined) return;
+      const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
       await server.kill();
-      for (const child of children) {
-        try {
-          process.kill(child, 'SIGKILL');
-        } catch {
-          // It has ended.
-        }
-      }
+      // They would notice it a moment later, and keep a new server from starting.
+      for (const child of children.trim().split(' '))
+        await run('kill', ['-KILL', child]).catch(() => undefined);
     },
     promote: async () => {
-      await query('SELECT pg_promote()', ADMIN);
+      await query('SELECT pg_promote()');
     },
   };
 }
