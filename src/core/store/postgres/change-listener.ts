@@ -1,6 +1,5 @@
 import { orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import { fieldOf } from '../../base/fields.js';
 import { Changes, type Heed } from '../changes.js';
 import type { Listing } from '../lease-store.js';
 import type { PostgresClient } from './postgres-server.js';
@@ -12,6 +11,9 @@ export interface ListenerOptions {
   connect(signal: AbortSignal): Promise<PostgresClient>;
   list(signal: AbortSignal): Promise<Listing>;
 }
+
+/** Those of two statements. */
+type Results = readonly [unknown, { readonly rows: readonly [{ readonly pid: number }] }];
 
 /** The pause after notifications were lost, in milliseconds. */
 const LOST_MS = 1_200;
@@ -48,10 +50,20 @@ export class ChangeListener {
     let client: PostgresClient | undefined;
     try {
       client = await connect(signal);
-      await orAborted(this.#listenOn(client, channel), signal);
-      // What changed before the server listened.
-      for (const { key, size } of (await list(signal)).objects) this.#changes.announce({ key, size });
-      await orAborted(new Promise((end) => client?.on('end', end)), signal);
+      const { processID } = client;
+      const lost = new Promise((end) => client?.on('end', end));
+      client.on('notification', ({ payload = '' }) => {
+        const [, size, key = ''] = /^(\d+) (.+)$/s.exec(payload) ?? [];
+        this.#changes.announce({ key, size: Number(size) });
+      });
+      const listening = client.query(`LISTEN "${channel}"; SELECT pg_backend_pid() AS pid`);
+      const [, { rows }] = (await orAborted(listening, signal)) as unknown as Results;
+      // A pooler has other processes, and notifies nobody.
+      if (rows[0].pid === processID) {
+        // What changed before the server listened.
+        for (const { key, size } of (await list(signal)).objects) this.#changes.announce({ key, size });
+        await orAborted(lost, signal);
+      }
     } catch {
       // Whatever it was, polling continues.
     } finally {
@@ -61,15 +73,5 @@ export class ChangeListener {
     if (signal.aborted) return;
     this.#ending = undefined;
     this.#changes.announce();
-  }
-
-  async #listenOn(client: PostgresClient, channel: string): Promise<void> {
-    client.on('notification', ({ payload = '' }) => {
-      const [, size, key = ''] = /^(\d+) (.+)$/s.exec(payload) ?? [];
-      this.#changes.announce({ key, size: Number(size) });
-    });
-    await client.query(`LISTEN "${channel}"`);
-    const { rows } = await client.query('SELECT pg_backend_pid() AS pid');
-    if (fieldOf(rows[0], 'pid') !== client.processID) throw new Error('a pooler notifies nobody');
   }
 }

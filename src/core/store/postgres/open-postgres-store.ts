@@ -2,28 +2,20 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { checked, listOf, NAME, OBJECT } from '../../base/arguments.js';
-import type { Clock } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import { prepareTlsFiles, type TlsFiles } from '../../base/tls.js';
 import { StoreError } from '../lease-store.js';
 import { requiredBy } from '../optional-package.js';
 import { passwordIn } from './password-file.js';
-import { PostgresLeaseStore } from './postgres-lease-store.js';
+import { PostgresLeaseStore, type PostgresLeaseStoreOptions } from './postgres-lease-store.js';
 
 /** Settings of {@link openPostgresStore}. What they do not say is taken from the variables `PG…`. */
-export interface PostgresStoreOptions {
-  /** The store as its user wrote it: `postgres://USER@HOST:5432/DATABASE/prefix`. */
-  readonly url: string;
+export interface PostgresStoreOptions extends Omit<PostgresLeaseStoreOptions, 'servers'> {
   /** The servers of one cluster, at least one. The one that takes writes is used. */
   readonly servers: readonly { readonly host: string; readonly port: number; readonly address: string }[];
   /** @default PGUSER */
   readonly user?: string | undefined;
   readonly database: string;
-  /** Without a slash at either end; not empty. */
-  readonly prefix: string;
-  readonly clock: Clock;
-  /** How long one call may take in all, in milliseconds. */
-  readonly requestTimeoutMs: number;
 }
 
 /** Of each server: for statements, and one for notifications. They are opened as they are needed. */
@@ -39,7 +31,6 @@ const IDLE_MS = 10_000;
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresLeaseStore> {
   const { url, servers, database, requestTimeoutMs } = checked(options, {
-    url: NAME,
     database: NAME,
     servers: listOf(OBJECT),
   });

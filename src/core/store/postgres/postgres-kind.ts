@@ -1,6 +1,4 @@
-import { isPort } from '../../base/arguments.js';
-import { splitServers } from '../../base/server-list.js';
-import { type Fail, parsePrefix, type StoreKind, splitPath } from '../store-kind.js';
+import { parsePrefix, parseServers, type StoreKind, splitPath } from '../store-kind.js';
 import type { PostgresStoreOptions } from './open-postgres-store.js';
 
 const SUCH_AS = 'postgres://USER@HOST:5432[,HOST:5432]…/DATABASE/prefix';
@@ -14,11 +12,9 @@ export const POSTGRES: StoreKind<PostgresStoreOptions> = {
     const [, user = '', password, rest = ''] = /^(?:([^/:@]*)(:[^/]*)?@)?(.*)$/s.exec(text) ?? [];
     if (password !== undefined)
       fail(`no password in the URL, but in PGPASSWORD or a password file (PGPASSFILE): ${SUCH_AS}`);
-    const list = splitServers(rest, 'path');
-    if (typeof list === 'string') return fail(`${SUCH_AS} (${list})`);
-    const servers = list.servers.map((server) => parseServer(server, fail));
-    const [database, path] = splitPath(list.path.slice(1));
-    const prefix = parsePrefix(path, SUCH_AS, fail);
+    const { servers, path } = parseServers(rest, 'path', 5432, SUCH_AS, fail);
+    const [database, below] = splitPath(path);
+    const prefix = parsePrefix(below, SUCH_AS, fail);
     if (database === '' || prefix === '')
       fail(`a database, and a prefix that no other fleet has, in ${SUCH_AS}`);
     if (/[?#%\s]/.test(user + database))
@@ -35,13 +31,3 @@ export const POSTGRES: StoreKind<PostgresStoreOptions> = {
     return observedAge(await openPostgresStore(options), options.clock);
   },
 };
-
-function parseServer(server: string, fail: Fail) {
-  const [, host = '', digits = '5432'] = /^([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i.exec(server) ?? [];
-  const port = Number(digits);
-  if (host === '' || !isPort(port))
-    fail(
-      `servers, each HOST or HOST:PORT (an IPv6 address in brackets), with commas between them, in ${SUCH_AS}`,
-    );
-  return { address: `${host}:${port}`, host: host.replace(/[[\]]/g, ''), port };
-}

@@ -24,8 +24,7 @@ class ScriptedClient extends EventEmitter {
     this.released = undefined;
     const [name] = Object.entries(statements).find(([, text]) => text === sql) ?? [sql.slice(0, 6)];
     this.server.log.push(name);
-    if (name === 'LISTEN') return { rows: [] };
-    if (name === 'SELECT') return { rows: [ROW] };
+    if (name === 'LISTEN') return [{ rows: [] }, { rows: [ROW] }] as unknown as { rows: object[] };
     return { rows: await this.server.script(name as Statement, values) };
   }
 
@@ -281,7 +280,7 @@ describe('waiting for changes', () => {
     a.script = () => rows(300, 400);
     const { seen, ended } = waiting((size) => size === 8);
     await settled();
-    expect(a.log).toEqual(['LISTEN', 'SELECT', 'LIST']);
+    expect(a.log).toEqual(['LISTEN', 'LIST']);
     notified('200 1.json');
     notified('8 key with blanks');
     expect(await ended).toBe('woken');
@@ -327,6 +326,16 @@ describe('waiting for changes', () => {
     await clock.advance(1);
     expect(await ended).toBe('woken');
     expect(clock.sleepers).toBe(0);
+  });
+
+  it('resolves where the connection is lost while the server begins to listen', async () => {
+    a.script = () => {
+      a.clients[0]?.emit('end');
+      return [];
+    };
+    const { ended } = waiting(() => false);
+    await clock.advance(1_200);
+    expect(await ended).toBe('woken');
   });
 
   it('ends with the store', async () => {

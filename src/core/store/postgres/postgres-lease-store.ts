@@ -71,8 +71,8 @@ const SYNCHRONOUS_WAIT = 'SyncRepWaitForLSN';
 export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   override readonly timeStepMs = 0;
   readonly #listener: ChangeListener;
-  /** Notifications under way. */
-  readonly #notifying = new Set<Promise<unknown>>();
+  /** Settles with the notifications under way. */
+  #notified: Promise<unknown> = Promise.resolve();
   #current = 0;
   /**
    * The failure of a write that may be applied, and be missing at a synchronous standby. What a read shows proves
@@ -134,7 +134,10 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
     }
     const [row] = rows ?? [];
     if (row === undefined) return { status: 'conflict' };
-    this.#notify(place, Buffer.byteLength(body));
+    // Another statement: within the write it would hold up all writes of the server.
+    const notice = [channelOf(place[0]), `${Buffer.byteLength(body)} ${place[1]}`];
+    const notifying = this.#call(this.request('watch', undefined, key), NOTIFY, notice);
+    this.#notified = Promise.allSettled([this.#notified, notifying]);
     return { status: 'written', etag: row.etag, storeTime: row.storeTime, epoch: row.epoch };
   }
 
@@ -143,14 +146,11 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    this.#closing ??= this.#notified.then(async () => {
+      this.#listener.end();
+      for (const { pool } of this.options.servers) await pool.end();
+    });
     return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    this.#listener.end();
-    await Promise.all(this.#notifying);
-    for (const { pool } of this.options.servers) await pool.end();
   }
 
   get #server(): PostgresServer {
@@ -162,15 +162,6 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
     const path = this.keyPrefix + key;
     const slash = path.lastIndexOf('/');
     return [path.slice(0, slash), path.slice(slash + 1)];
-  }
-
-  /** Notifies waiting tasks, by a separate statement: within the write it would hold up all writes. */
-  #notify([prefix, key]: [string, string], size: number): void {
-    const values = [channelOf(prefix), `${size} ${key}`];
-    const notifying = this.#call(this.request('watch', undefined, key), NOTIFY, values)
-      .catch(() => undefined)
-      .finally(() => this.#notifying.delete(notifying));
-    this.#notifying.add(notifying);
   }
 
   /**

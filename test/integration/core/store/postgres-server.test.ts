@@ -168,7 +168,7 @@ describe('a store on a real PostgreSQL', () => {
       listened = resolve;
     });
     await server.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'nodelease' AND query LIKE 'SELECT pg_backend_pid%'`,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'nodelease' AND query LIKE 'LISTEN%'`,
     );
     await waiting;
   });
