@@ -1,12 +1,12 @@
 import { parsePrefix, parseServers, type StoreKind, splitPath } from '../store-kind.js';
 import type { PostgresStoreOptions } from './open-postgres-store.js';
 
-const SUCH_AS = 'postgres://USER@HOST:5432[,HOST:5432]…/DATABASE/prefix';
+const SUCH_AS = 'postgres://USER@HOST:5432[,HOST:5432]…/DB/prefix';
 
 /** The rows of a table in PostgreSQL that have this prefix. */
 export const POSTGRES: StoreKind<PostgresStoreOptions> = {
   schemes: ['postgres', 'postgresql'],
-  form: 'postgres://USER@HOST:5432/DATABASE/prefix',
+  form: 'postgres://USER@HOST:5432/DB/prefix',
 
   parse(text, { fail }) {
     const [, user = '', password, rest = ''] = /^(?:([^/:@]*)(:[^/]*)?@)?(.*)$/s.exec(text) ?? [];

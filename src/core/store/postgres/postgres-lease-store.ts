@@ -40,7 +40,7 @@ import {
 
 /** Settings of a {@link PostgresLeaseStore}. */
 export interface PostgresLeaseStoreOptions {
-  /** The store as its user wrote it: `postgres://USER@HOST:5432/DATABASE/prefix`. */
+  /** The store as its user wrote it: `postgres://USER@HOST:5432/DB/prefix`. */
   readonly url: string;
   /** Without a slash at either end; not empty. */
   readonly prefix: string;
@@ -185,7 +185,10 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
             await this.#ask(request, BARRIER, [], limit);
             if (this.#doubt === doubt) this.#doubt = undefined;
           }
-          return await this.#ask(request, sql, values, limit);
+          const rows = await this.#ask(request, sql, values, limit);
+          // A replica that lags behind may have no table, and refuses this.
+          if (rows === undefined && isRead) await this.#ask(request, DESCRIBE, [], limit);
+          return rows;
         } catch (error) {
           const { transient, outcome } = error as StoreError;
           if (outcome === 'unknown' && !isRead) this.#doubt = error;
