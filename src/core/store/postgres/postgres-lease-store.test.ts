@@ -100,6 +100,23 @@ describe('a write', () => {
     expect(a.isEnded && b.isEnded).toBe(true);
   });
 
+  it('has one notification at a time under way, and none is left when the store is closed', async () => {
+    let under = 0;
+    let most = 0;
+    a.script = async (statement) => {
+      if (statement !== 'NOTIFY') return [ROW];
+      most = Math.max(most, ++under);
+      await clock.sleep(100);
+      under -= 1;
+      return [];
+    };
+    for (const key of ['1.json', '2.json', '3.json']) await store.create(key, 'x', {});
+    const closing = store.close();
+    await clock.advance(300);
+    await closing;
+    expect([most, a.log.filter((name) => name === 'NOTIFY').length]).toEqual([1, 3]);
+  });
+
   it('creates the table where there is none, also where another task is just creating it', async () => {
     for (const code of [undefined, '23505', '42710']) {
       let exists = false;

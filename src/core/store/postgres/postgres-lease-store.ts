@@ -71,7 +71,7 @@ const SYNCHRONOUS_WAIT = 'SyncRepWaitForLSN';
 export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   override readonly timeStepMs = 0;
   readonly #listener: ChangeListener;
-  /** Settles with the notifications under way. */
+  /** Resolves after the last notification. */
   #notified: Promise<unknown> = Promise.resolve();
   #current = 0;
   /**
@@ -134,10 +134,11 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
     }
     const [row] = rows ?? [];
     if (row === undefined) return { status: 'conflict' };
-    // Another statement: within the write it would hold up all writes of the server.
+    // Another statement, and one at a time: within the write it would hold up all writes of the server.
     const notice = [channelOf(place[0]), `${Buffer.byteLength(body)} ${place[1]}`];
-    const notifying = this.#call(this.request('watch', undefined, key), NOTIFY, notice);
-    this.#notified = Promise.allSettled([this.#notified, notifying]);
+    this.#notified = this.#notified
+      .then(() => this.#call(this.request('watch', undefined, key), NOTIFY, notice))
+      .catch(() => undefined);
     return { status: 'written', etag: row.etag, storeTime: row.storeTime, epoch: row.epoch };
   }
 
