@@ -86,7 +86,7 @@ describe('the age of an object on a store without times of writing', () => {
     expect(await ageOf('0.json')).toEqual(reported);
   });
 
-  it('starts again in another epoch of the store, where writes may have been lost that nobody saw', async () => {
+  it('starts again in another epoch of the store, where a write may have been lost that was not seen', async () => {
     let epoch = 'before';
     const inner = timeless(memory);
     const ofEpoch = async <T extends object>(answer: Promise<T | undefined>) => ({

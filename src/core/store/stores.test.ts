@@ -179,7 +179,10 @@ describe('a store URL', () => {
     ['etcds://h1/a//b', 'a prefix without empty'],
     ['etcd://h1/p?x=1', 'a prefix without blanks'],
     ['postgres:h/db/p', STORE_FORMS],
-    ['postgres://me:secret@h/db/p', 'no password in the URL, but in PGPASSWORD or a password file (PGPASSFILE)'],
+    [
+      'postgres://me:secret@h/db/p',
+      'no password in the URL, but in PGPASSWORD or a password file (PGPASSFILE)',
+    ],
     ['postgres://me:@h/db/p', 'no password in the URL'],
     ['postgres:///db/p', 'a server is empty'],
     ['postgres://me@h:0/db/p', 'servers, each HOST or HOST:PORT'],

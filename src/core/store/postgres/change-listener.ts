@@ -58,7 +58,7 @@ export class ChangeListener {
       });
       const listening = client.query(`LISTEN "${channel}"; SELECT pg_backend_pid() AS pid`);
       const [, { rows }] = (await orAborted(listening, signal)) as unknown as Results;
-      // A pooler has other processes, and notifies nobody.
+      // A pooler shows another process, and passes no notification on.
       if (rows[0].pid === processID) {
         // What changed before the server listened.
         for (const { key, size } of (await list(signal)).objects) this.#changes.announce({ key, size });

@@ -79,7 +79,7 @@ const MEANINGS: readonly (readonly [codes: RegExp, fault: StoreFault, what: stri
     'unavailable',
     'SERVER has given up the wait for its synchronous standby, which may lack the write',
   ],
-  // A pooler that lets nobody in says the same as one whose server has ended.
+  // A pooler says the same when it refuses a client and when its server has ended.
   [/false08P01/, 'rejected', 'refused'],
   [/e(08|40|53|55|57)/, 'unavailable', 'SERVER cannot do it now'],
   [/e(0A|42883)/, 'unsupported', 'not supported by SERVER: is this PostgreSQL from 12 on?'],

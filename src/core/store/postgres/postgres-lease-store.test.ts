@@ -337,7 +337,7 @@ describe('waiting for changes', () => {
   });
 
   it.each([
-    ['behind a pooler, which notifies nobody', 8, false],
+    ['behind a pooler, which passes no notification on', 8, false],
     ['once the connection is lost', 7, true],
   ])('resolves after a pause %s, so that the task polls', async (_, processID, isLost) => {
     a.script = () => [];

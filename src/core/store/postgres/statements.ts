@@ -40,7 +40,8 @@ export const READ = `${SERVER}
 export const LIST = `${SERVER}
   SELECT ${ANSWER}, substr(o.prefix || '/' || o.key, length($1::text) + 2) AS key, o.etag, octet_length(o.body) AS size
   FROM server LEFT JOIN nodelease o
-    ON o.prefix = $1 OR ($2::boolean AND o.prefix > $1 || '/' AND o.prefix < $1 || '0')`;
+    ON o.prefix = $1 OR ($2::boolean AND o.prefix > $1 || '/' AND o.prefix < $1 || '0')
+  ORDER BY o.prefix, o.key`;
 
 export const DISCARD = 'DELETE FROM nodelease WHERE prefix = $1 AND key = $2';
 

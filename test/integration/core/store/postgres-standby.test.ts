@@ -59,7 +59,7 @@ describe('a replica', () => {
   });
 });
 
-it('a standby is told to an operator, asynchronous and synchronous', async () => {
+it('doctor learns of a standby, and whether it is synchronous', async () => {
   const store = await open(primary.address);
   expect(await facts(store)).toMatchObject({
     status: 'warning',
