@@ -1,4 +1,4 @@
-import { describe, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   leaseStoreContract as checksOf,
   type LeaseStoreContractOptions,
@@ -21,6 +21,12 @@ export function leaseStoreContract(
   const checks = checksOf(options).filter((check) => isMeant(check.name));
   describe.concurrent(name, { timeout: 30_000 }, () => {
     it.each(checks.map((check) => [check.name, check.run] as const))('%s', (_, run) => run());
+
+    it('tells the same epoch again, if it tells one', async () => {
+      const store = await options.open();
+      expect(await store.epoch?.()).toBe(await store.epoch?.());
+      await store.close();
+    });
   });
 }
 

@@ -1211,7 +1211,6 @@ export const ROWS: Readonly<Record<string, Row>> = {
   EtcdLeaseStore: sync(object()),
   AzureLeaseStore: sync(object()),
   GcsLeaseStore: sync(object()),
-  PostgresLeaseStore: sync(object()),
   FileLeaseStore: sync(object({ clock })),
   MemoryLeaseStore: sync(object({ clock })),
   MemoryBucket: sync(clock),

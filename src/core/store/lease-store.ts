@@ -29,11 +29,6 @@ export interface StoredObject {
   readonly age: Interval;
   /** The store's time when it answered, in milliseconds since the Unix epoch. */
   readonly storeTime: Interval;
-  /**
-   * Names the history of the store's data that the answer is from: another text, once the store may have gone back
-   * in time, as after a promotion that lost writes, or a restored backup. Undefined where the store does not know.
-   */
-  readonly epoch?: string | undefined;
 }
 
 /** One row of a listing: a hint, since it may be older than the answer to a read. */
@@ -46,8 +41,9 @@ export interface ListedObject {
 }
 
 /** Every object below the prefix, and the store's time when it answered. */
-export interface Listing extends Pick<StoredObject, 'storeTime' | 'epoch'> {
+export interface Listing {
   readonly objects: readonly ListedObject[];
+  readonly storeTime: Interval;
 }
 
 /** A part of a listing: as many objects as one request shows, in the order of their keys. */
@@ -77,7 +73,7 @@ export interface StoreFact {
 
 /** What a conditional write came to, when the store said so. */
 export type WriteResult =
-  | ({ readonly status: 'written' } & Pick<StoredObject, 'etag' | 'storeTime' | 'epoch'>)
+  | { readonly status: 'written'; readonly etag: string; readonly storeTime: Interval }
   /**
    * The condition did not hold, or a concurrent write got in the way: nothing was written by this call. Read
    * again.
@@ -186,6 +182,12 @@ export interface LeaseStore {
    * something to say.
    */
   describe?(options?: StoreCallOptions): Promise<readonly StoreFact[]>;
+
+  /**
+   * A text that changes whenever the store may have gone back in time: restored, promoted, replaced. Offered where the
+   * store can tell. Asked again each time it is called; nothing is cached that a restore could make wrong.
+   */
+  epoch?(options?: StoreCallOptions): Promise<string>;
 
   /**
    * Says of a request that is given up now what has not answered, and what may be wrong. Offered where that

@@ -86,27 +86,6 @@ describe('the age of an object on a store without times of writing', () => {
     expect(await ageOf('0.json')).toEqual(reported);
   });
 
-  it('starts again in another epoch of the store, where a write may have been lost that was not seen', async () => {
-    let epoch = 'before';
-    const inner = timeless(memory);
-    const ofEpoch = async <T extends object>(answer: Promise<T | undefined>) => ({
-      ...((await answer) ?? expect.fail()),
-      epoch,
-    });
-    store = observedAge(
-      { ...inner, read: (key) => ofEpoch(inner.read(key)), list: () => ofEpoch(inner.list()) },
-      clock,
-    );
-    await memory.create('0.json', 'x', {});
-    await store.list();
-    await clock.advance(3_000);
-    expect(await store.read('0.json')).toMatchObject({ age: { min: 3_000 }, epoch: 'before' });
-    epoch = 'after';
-    expect(await store.list()).toMatchObject({ objects: [{ age: { min: 0 } }], epoch: 'after' });
-    await clock.advance(3_000);
-    expect((await ageOf('0.json'))?.min).toBe(3_000);
-  });
-
   it('grows less on a clock that stops while the machine is suspended', async () => {
     let stoppedMs = 0;
     const stopping: Clock = {
@@ -187,6 +166,11 @@ describe('a store with observed ages', () => {
     const slow = Object.assign(timeless(memory), { minWriteIntervalMs: 1_000 });
     expect(observedAge(slow, clock).minWriteIntervalMs).toBe(1_000);
     expect(store).not.toHaveProperty('minWriteIntervalMs');
+  });
+
+  it('tells an epoch where the store below it does', async () => {
+    const told = observedAge(Object.assign(timeless(memory), { epoch: async () => 'first' }), clock);
+    expect([await told.epoch?.(), store.epoch]).toEqual(['first', undefined]);
   });
 
   it('lists in parts, and watches, only where the store below it does', () => {

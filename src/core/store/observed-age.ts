@@ -69,14 +69,11 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
   const ages = new ObservedAges();
   const observed = <Shown extends ListedObject | StoredObject>(
     shown: Shown,
-    epoch: string | undefined,
     sentAt: number,
     arrivedAt: number,
   ) => {
     const { key, etag, age } = shown;
-    // In another epoch the state that was seen may have been replaced meanwhile, and have come back.
-    const min = Math.max(age.min, ages.of(key, `${etag} ${epoch}`, sentAt, arrivedAt));
-    return { ...shown, age: { min, max: age.max } };
+    return { ...shown, age: { min: Math.max(age.min, ages.of(key, etag, sentAt, arrivedAt)), max: age.max } };
   };
   const listed = async <Shown extends Listing>(
     call: () => Promise<Shown>,
@@ -86,9 +83,9 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     const shown = await call();
     const arrivedAt = clock.monotonic();
     ages.forgetAbsent(shown, after);
-    return { ...shown, objects: shown.objects.map((row) => observed(row, shown.epoch, sentAt, arrivedAt)) };
+    return { ...shown, objects: shown.objects.map((row) => observed(row, sentAt, arrivedAt)) };
   };
-  const { listPage, changed, describe, minWriteIntervalMs } = store;
+  const { listPage, changed, describe, epoch, minWriteIntervalMs } = store;
   return {
     url: store.url,
     remote: store.remote,
@@ -98,7 +95,7 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     read: async (key, options) => {
       const sentAt = clock.monotonic();
       const object = await store.read(key, options);
-      if (object !== undefined) return observed(object, object.epoch, sentAt, clock.monotonic());
+      if (object !== undefined) return observed(object, sentAt, clock.monotonic());
       ages.forget(key);
       return undefined;
     },
@@ -111,6 +108,7 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     replace: store.replace.bind(store),
     ...(changed && { changed: changed.bind(store) }),
     ...(describe && { describe: describe.bind(store) }),
+    ...(epoch && { epoch: epoch.bind(store) }),
     discardProbe: store.discardProbe.bind(store),
     close: store.close.bind(store),
   };

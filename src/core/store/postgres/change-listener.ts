@@ -1,33 +1,32 @@
+import type { Notification, PoolClient } from 'pg';
 import { orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
+import { fieldOf } from '../../base/fields.js';
 import { Changes, type Heed } from '../changes.js';
-import type { Listing } from '../lease-store.js';
-import type { PostgresClient } from './postgres-server.js';
-
-/** What a listener has of its store. */
-export interface ListenerOptions {
-  readonly channel: string;
-  readonly clock: Clock;
-  connect(signal: AbortSignal): Promise<PostgresClient>;
-  list(signal: AbortSignal): Promise<Listing>;
-}
-
-/** Those of two statements. */
-type Results = readonly [unknown, { readonly rows: readonly [{ readonly pid: number }] }];
+import type { LeaseStore } from '../lease-store.js';
 
 /** The pause after notifications were lost, in milliseconds. */
 const LOST_MS = 1_200;
+
+/** What a listener has of its store. */
+export interface ListeningStore extends Pick<LeaseStore, 'list'> {
+  readonly clock: Clock;
+  /** A connection that is free, or a new one. */
+  connect(signal: AbortSignal): Promise<PoolClient>;
+}
 
 /** Listens for changes, with a connection, while tasks wait for them. */
 export class ChangeListener {
   readonly #changes = new Changes();
   #ending: AbortController | undefined;
 
-  constructor(private readonly options: ListenerOptions) {}
+  constructor(
+    private readonly channel: string,
+    private readonly store: ListeningStore,
+  ) {}
 
   /** See `LeaseStore.changed`. Resolves also some time after notifications were lost. */
   async next(signal: AbortSignal, heed?: Heed): Promise<void> {
-    signal.throwIfAborted();
     if (this.#ending === undefined) {
       this.#ending = new AbortController();
       void this.#listen(this.#ending.signal);
@@ -46,22 +45,20 @@ export class ChangeListener {
   }
 
   async #listen(signal: AbortSignal): Promise<void> {
-    const { connect, list, channel, clock } = this.options;
-    let client: PostgresClient | undefined;
+    let client: PoolClient | undefined;
     try {
-      client = await connect(signal);
-      const { processID } = client;
-      const lost = new Promise((end) => client?.on('end', end));
-      client.on('notification', ({ payload = '' }) => {
+      client = await this.store.connect(signal);
+      const lost = new Promise<void>((end) => client?.on('end', end));
+      client.on('notification', ({ payload = '' }: Notification) => {
         const [, size, key = ''] = /^(\d+) (.+)$/s.exec(payload) ?? [];
         this.#changes.announce({ key, size: Number(size) });
       });
-      const listening = client.query(`LISTEN "${channel}"; SELECT pg_backend_pid() AS pid`);
-      const [, { rows }] = (await orAborted(listening, signal)) as unknown as Results;
+      const { rows } = await orAborted(client.query('SELECT pg_backend_pid() AS pid'), signal);
       // A pooler shows another process, and passes no notification on.
-      if (rows[0].pid === processID) {
+      if (rows[0].pid === fieldOf(client, 'processID')) {
+        await orAborted(client.query(`LISTEN "${this.channel}"`), signal);
         // What changed before the server listened.
-        for (const { key, size } of (await list(signal)).objects) this.#changes.announce({ key, size });
+        for (const change of (await this.store.list({ signal })).objects) this.#changes.announce(change);
         await orAborted(lost, signal);
       }
     } catch {
@@ -69,7 +66,7 @@ export class ChangeListener {
     } finally {
       client?.release(true);
     }
-    await clock.sleep(LOST_MS, signal).catch(() => undefined);
+    await this.store.clock.sleep(LOST_MS, signal).catch(() => undefined);
     if (signal.aborted) return;
     this.#ending = undefined;
     this.#changes.announce();

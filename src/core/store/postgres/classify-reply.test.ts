@@ -16,7 +16,7 @@ function judged(
 ): string {
   try {
     const request = { operation, url, key: '0.json', ...(signal && { signal }) };
-    return classifyReply(error, { request, server: 'db-1:5432', sent });
+    return classifyReply(error, request, 'db-1:5432', sent);
   } catch (thrown) {
     if (!(thrown instanceof StoreError)) throw thrown;
     return `${thrown.fault}, ${thrown.outcome}: ${thrown.message}`;
@@ -46,9 +46,7 @@ describe('an error of the server', () => {
       `denied, not-applied: ${url}: creating 0.json: access denied, needs SELECT, INSERT, UPDATE and DELETE on the table nodelease, and where there is none CREATE on the schema (42501: Warum nicht.)`,
     ],
     ['22021', `rejected, not-applied: ${url}: creating 0.json: refused (22021: Warum nicht.)`],
-    ['3F000', 'missing, not-applied: '],
-    ['0A000', 'unsupported, not-applied: '],
-    ['42883', 'unsupported, not-applied: '],
+    ['3F000', 'rejected, not-applied: '],
   ])('%s means: %s', (code, expected) => {
     const said = judged(answer(code));
     expect(expected.endsWith(' ') ? said.startsWith(expected) : said === expected, said).toBe(true);
@@ -95,6 +93,10 @@ describe('an error of the server', () => {
   });
 });
 
+it('a read is no write that another one can get in the way of', () => {
+  expect(judged(answer('40001'), { operation: 'list' })).toMatch(/^unavailable, not-applied: /);
+});
+
 describe('a connection that fails', () => {
   const lost = (code?: string) => Object.assign(new Error('It broke.'), code && { code });
 
@@ -102,39 +104,39 @@ describe('a connection that fails', () => {
     [
       lost('ECONNRESET'),
       true,
-      `unreachable, unknown: ${url}: creating 0.json: connection lost to db-1:5432: It broke.`,
+      `unreachable, unknown: ${url}: creating 0.json: db-1:5432: connection lost: It broke.`,
     ],
     // Five characters, as the codes of the server.
     [
       lost('EPIPE'),
       true,
-      `unreachable, unknown: ${url}: creating 0.json: connection lost to db-1:5432: It broke.`,
+      `unreachable, unknown: ${url}: creating 0.json: db-1:5432: connection lost: It broke.`,
     ],
-    [lost(), true, `unreachable, unknown: ${url}: creating 0.json: connection lost to db-1:5432: It broke.`],
+    [lost(), true, `unreachable, unknown: ${url}: creating 0.json: db-1:5432: connection lost: It broke.`],
     [
       lost('ECONNREFUSED'),
       false,
-      `unreachable, not-applied: ${url}: creating 0.json: cannot connect to db-1:5432: It broke.`,
+      `unreachable, not-applied: ${url}: creating 0.json: db-1:5432: cannot connect: It broke.`,
     ],
     [
       lost(),
       false,
-      `unreachable, not-applied: ${url}: creating 0.json: cannot connect to db-1:5432: It broke.`,
+      `unreachable, not-applied: ${url}: creating 0.json: db-1:5432: connection lost: It broke.`,
     ],
     [
-      new AggregateError([lost('ECONNREFUSED'), lost('ENETUNREACH')]),
+      new AggregateError([lost('ECONNREFUSED'), lost('ECONNREFUSED')]),
       false,
-      `unreachable, not-applied: ${url}: creating 0.json: cannot connect to db-1:5432: It broke., It broke.`,
+      `unreachable, not-applied: ${url}: creating 0.json: db-1:5432: cannot connect: It broke., It broke.`,
     ],
     [
       new DOMException('no answer within 5000 ms', 'TimeoutError'),
       true,
-      `unreachable, unknown: ${url}: creating 0.json: no answer within 5000 ms`,
+      `unreachable, unknown: ${url}: creating 0.json: db-1:5432: no answer within 5000 ms`,
     ],
     [
       lost('DEPTH_ZERO_SELF_SIGNED_CERT'),
       false,
-      `rejected, not-applied: ${url}: creating 0.json: db-1:5432: the server's certificate is signed by no CA that is trusted here (It broke.)`,
+      `rejected, not-applied: ${url}: creating 0.json: db-1:5432: the server's certificate is not trusted: It broke.`,
     ],
   ])('%s (sent: %s) means: %s', (error, sent, expected) => {
     expect(judged(error, { sent })).toBe(expected);

@@ -1,52 +1,36 @@
 import { messageOf, textOf } from '../../base/fields.js';
-import { tlsProblem } from '../../base/tls.js';
 import { StoreError, type StoreFault } from '../lease-store.js';
-import {
-  failing,
-  givenUp,
-  isTimeout,
-  networkErrors,
-  type Operation,
-  type StoreRequest,
-} from '../store-request.js';
-
-/** How far a request got, at which server. */
-export interface Exchange {
-  readonly request: StoreRequest<Operation>;
-  /** `HOST:PORT`. */
-  readonly server: string;
-  /** False while the statement cannot have reached the server. */
-  sent: boolean;
-}
+import { connectionFailure, failing, givenUp, type Operation, type StoreRequest } from '../store-request.js';
 
 /**
  * Says what a failed request means, by the SQLSTATE of the server and by the codes of Node; never by the text. This
  * is the only place that knows these. https://www.postgresql.org/docs/current/errcodes-appendix.html
  *
  * @param error also a warning of the server
+ * @param server `HOST:PORT`
+ * @param sent false where the statement cannot have reached the server
  * @returns `conflict` where another write came first, `absent` where there is no table
  * @throws {StoreError} for everything else
  */
-export function classifyReply(error: unknown, { request, server, sent }: Exchange): 'conflict' | 'absent' {
+export function classifyReply(
+  error: unknown,
+  request: StoreRequest<Operation>,
+  server: string,
+  sent: boolean,
+): 'conflict' | 'absent' {
   if (error instanceof StoreError) throw error;
   const code = textOf(error, 'code') ?? '';
   // Codes of Node may look like those of the server, EPIPE for one.
   if (textOf(error, 'severity') === undefined) {
     if (request.signal?.aborted) throw givenUp(request, request.signal.reason, sent);
-    const causes = networkErrors(error);
-    const said = (causes.length > 0 ? causes : [error]).map((cause) => messageOf(cause).slice(2)).join(', ');
-    const [problem] = causes.flatMap(
-      (cause) => tlsProblem(cause as NodeJS.ErrnoException, Boolean(process.env.PGSSLCERT)) ?? [],
+    throw connectionFailure(
+      error,
+      (cause) => (fault, outcome, detail) =>
+        failing(request, cause)(fault, sent ? outcome : 'not-applied', `${server}: ${detail}`),
+      undefined,
     );
-    if (problem !== undefined) throw failing(request)('rejected', 'not-applied', `${server}: ${problem}`);
-    const what = !sent
-      ? `cannot connect to ${server}: `
-      : isTimeout(error)
-        ? ''
-        : `connection lost to ${server}: `;
-    throw failing(request, causes[0])('unreachable', sent ? 'unknown' : 'not-applied', what + said);
   }
-  if (CONFLICTS.includes(code)) return 'conflict';
+  if (CONFLICTS.includes(code) && CHANGES.includes(request.operation)) return 'conflict';
   if (code === NO_TABLE) return 'absent';
   const outcome = sent && !NOT_APPLIED.test(code) ? 'unknown' : 'not-applied';
   const [, fault, what] = MEANINGS.find(([codes]) => codes.test(sent + code)) ?? ['', 'rejected', 'refused'];
@@ -55,6 +39,8 @@ export function classifyReply(error: unknown, { request, server, sent }: Exchang
 
 /** Serialization, under another isolation level than the default. A table that another task creates. */
 const CONFLICTS = ['40001', '23505', '42710'];
+
+const CHANGES: readonly Operation[] = ['create', 'replace'];
 
 const NO_TABLE = '42P01';
 
@@ -68,7 +54,6 @@ const MEANINGS: readonly (readonly [codes: RegExp, fault: StoreFault, what: stri
     'access denied, needs SELECT, INSERT, UPDATE and DELETE on the table nodelease, and where there is none CREATE on the schema',
   ],
   [/e3D/, 'missing', 'database does not exist'],
-  [/e3F/, 'missing', 'no schema of the search_path exists'],
   [
     /25006|55000/,
     'unavailable',
@@ -82,7 +67,6 @@ const MEANINGS: readonly (readonly [codes: RegExp, fault: StoreFault, what: stri
   // A pooler says the same when it refuses a client and when its server has ended.
   [/false08P01/, 'rejected', 'refused'],
   [/e(08|40|53|55|57)/, 'unavailable', 'SERVER cannot do it now'],
-  [/e(0A|42883)/, 'unsupported', 'not supported by SERVER: is this PostgreSQL from 12 on?'],
 ];
 
 /**

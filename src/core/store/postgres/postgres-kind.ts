@@ -25,9 +25,5 @@ export const POSTGRES: StoreKind<PostgresStoreOptions> = {
     return { url: `postgres://${root}/${database}/${prefix}`, servers, user, database, prefix };
   },
 
-  async open(options) {
-    const { observedAge } = await import('../observed-age.js');
-    const { openPostgresStore } = await import('./open-postgres-store.js');
-    return observedAge(await openPostgresStore(options), options.clock);
-  },
+  open: async (options) => (await import('./open-postgres-store.js')).openPostgresStore(options),
 };

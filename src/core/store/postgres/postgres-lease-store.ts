@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
+import type { Pool, PoolClient } from 'pg';
 import { orAborted } from '../../base/abort.js';
-import { checked, listOf, NAME, OBJECT } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
+import { fieldOf } from '../../base/fields.js';
 import type { Heed } from '../changes.js';
-import { storeTime } from '../http-times.js';
 import type {
   LeaseStore,
   ListedObject,
@@ -15,49 +15,22 @@ import type {
   StoreFact,
   WriteResult,
 } from '../lease-store.js';
-import { type ConditionalWrite, StoreDriver } from '../store-driver.js';
+import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
 import { type Operation, type StoreRequest, withinRequestTime } from '../store-request.js';
-import { ChangeListener } from './change-listener.js';
-import { classifyReply, type Exchange } from './classify-reply.js';
-import { describeServer, type ServerRow } from './describe-server.js';
-import {
-  connected,
-  type PostgresClient,
-  type PostgresServer,
-  type ServerMessage,
-} from './postgres-server.js';
-import {
-  BARRIER,
-  CREATE,
-  CREATE_TABLE,
-  DESCRIBE,
-  DISCARD,
-  LIST,
-  NOTIFY,
-  READ,
-  REPLACE,
-} from './statements.js';
+import { ChangeListener, type ListeningStore } from './change-listener.js';
+import { classifyReply } from './classify-reply.js';
+import * as sql from './statements.js';
 
-/** Settings of a {@link PostgresLeaseStore}. */
-export interface PostgresLeaseStoreOptions {
-  /** The store as its user wrote it: `postgres://USER@HOST:5432/DB/prefix`. */
-  readonly url: string;
-  /** Without a slash at either end; not empty. */
-  readonly prefix: string;
-  /** The servers of one cluster, at least one. */
-  readonly servers: readonly PostgresServer[];
-  readonly clock: Clock;
-  /** How long one call may take in all, in milliseconds. */
-  readonly requestTimeoutMs: number;
+/** A server of the cluster. */
+export interface PostgresServer {
+  /** `HOST:PORT`. */
+  readonly address: string;
+  /** Its connections need listeners for `error`. */
+  readonly pool: Pool;
 }
 
 /** A row of an answer. Each statement returns a part of it. */
-type Row = StoredObject & ListedObject & ServerRow;
-
-/** What `pg` makes of an answer. Times are in milliseconds. */
-interface Result {
-  readonly rows: readonly (Row & Record<'now' | 'min' | 'max' | 'pid', number>)[];
-}
+type Row = StoredObject & ListedObject & StoreFact & { readonly epoch: string; readonly isPooled: boolean };
 
 /** The function of the server that warns of a commit whose wait for a synchronous standby was cancelled. */
 const SYNCHRONOUS_WAIT = 'SyncRepWaitForLSN';
@@ -68,8 +41,10 @@ const SYNCHRONOUS_WAIT = 'SyncRepWaitForLSN';
  *
  * Ages are those by the server's clock. Those of rows of another epoch are unknown: `observedAge` knows them.
  */
-export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
+export class PostgresLeaseStore extends StoreDriver implements LeaseStore, ListeningStore {
   override readonly timeStepMs = 0;
+  readonly clock: Clock;
+  readonly #channel: string;
   readonly #listener: ChangeListener;
   /** Resolves after the last notification. */
   #notified: Promise<unknown> = Promise.resolve();
@@ -79,83 +54,88 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
    * nothing before that standby has it.
    */
   #doubt: unknown;
-  #closing: Promise<void> | undefined;
 
-  /** Nothing is sent yet. */
-  constructor(private readonly options: PostgresLeaseStoreOptions) {
-    const { url, prefix, clock } = checked(options, { url: NAME, prefix: NAME, servers: listOf(OBJECT) });
-    super(url, prefix);
-    this.#listener = new ChangeListener({
-      channel: channelOf(prefix),
-      clock,
-      connect: (signal) => connected(this.#server, signal),
-      list: (signal) => this.list({ signal }),
-    });
+  /** Nothing is sent yet. @param servers at least one */
+  constructor(
+    url: string,
+    private readonly options: Omit<ObjectStoreOptions, 'endpoint'>,
+    private readonly servers: readonly PostgresServer[],
+  ) {
+    super(url, options.prefix);
+    this.clock = options.clock;
+    // At most 63 bytes, as an identifier.
+    this.#channel = `nodelease:${createHash('sha256').update(options.prefix).digest('base64url')}`;
+    this.#listener = new ChangeListener(this.#channel, this);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
-    const [row] = (await this.#call(this.request('read', options, key), READ, this.#placeOf(key))) ?? [];
+    const [row] = await this.#call(this.request('read', options, key), sql.READ, this.#placeOf(key));
     return row?.key ? row : undefined;
   }
 
   async list(options?: ListOptions): Promise<Listing> {
     const values = [this.keyPrefix.slice(0, -1), options?.folders === true];
-    const rows = (await this.#call(this.request('list', options), LIST, values)) ?? [];
-    const [first] = rows;
-    return {
-      objects: rows.filter(({ key }) => key),
-      storeTime: first?.storeTime ?? storeTime(undefined),
-      epoch: first?.epoch,
-    };
+    const rows = await this.#call(this.request('list', options), sql.LIST, values);
+    const [{ storeTime }] = rows as [Row];
+    return { objects: rows.filter(({ key }) => key), storeTime };
+  }
+
+  async epoch(options?: StoreCallOptions): Promise<string> {
+    const [row] = await this.#call(this.request('examine', options), sql.TELL_EPOCH);
+    return (row as Row).epoch;
+  }
+
+  async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
+    const facts = await this.#call(this.request('examine', options), sql.DESCRIBE);
+    return facts
+      .filter(({ id, isPooled }) => isPooled || id !== 'pooler')
+      .map(({ id, status, detail }) => ({ id: `postgres-${id}`, title: id, status, detail }));
   }
 
   changed(signal: AbortSignal, heed?: Heed): Promise<void> {
     return this.#listener.next(signal, heed);
   }
 
-  async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
-    return (await this.#call(this.request('examine', options), DESCRIBE))?.flatMap(describeServer) ?? [];
-  }
-
   protected async write(
     request: StoreRequest,
     { key, body, metadata, etag }: ConditionalWrite,
   ): Promise<WriteResult> {
-    const place = this.#placeOf(key);
-    const values = [...place, randomUUID(), body, JSON.stringify(metadata)];
-    const write = () =>
-      etag === undefined
-        ? this.#call(request, CREATE, values)
-        : this.#call(request, REPLACE, [...values, etag]);
-    let rows = await write();
-    if (rows === undefined) {
-      await this.#call(request, CREATE_TABLE);
-      rows = await write();
-    }
-    const [row] = rows ?? [];
+    const values = [...this.#placeOf(key), randomUUID(), body, JSON.stringify(metadata), etag];
+    const [row] = await this.#call(request, etag === undefined ? sql.CREATE : sql.REPLACE, values);
     if (row === undefined) return { status: 'conflict' };
     // Another statement, and one at a time: within the write it would hold up all writes of the server.
-    const notice = [channelOf(place[0]), `${Buffer.byteLength(body)} ${place[1]}`];
+    const notice = [this.#channel, `${Buffer.byteLength(body)} ${key}`];
     this.#notified = this.#notified
-      .then(() => this.#call(this.request('watch', undefined, key), NOTIFY, notice))
+      .then(() => this.#call(this.request('watch', undefined, key), sql.NOTIFY, notice))
       .catch(() => undefined);
-    return { status: 'written', etag: row.etag, storeTime: row.storeTime, epoch: row.epoch };
+    return { status: 'written', etag: row.etag, storeTime: row.storeTime };
   }
 
   protected discard(request: StoreRequest, key: string): Promise<unknown> {
-    return this.#call(request, DISCARD, this.#placeOf(key));
+    return this.#call(request, sql.DISCARD, this.#placeOf(key));
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#notified.then(async () => {
-      this.#listener.end();
-      for (const { pool } of this.options.servers) await pool.end();
-    });
-    return this.#closing;
+  async close(): Promise<void> {
+    this.#listener.end();
+    await this.#notified;
+    for (const { pool } of this.servers) if (!pool.ending) await pool.end();
+  }
+
+  async connect(signal: AbortSignal): Promise<PoolClient> {
+    const connecting = this.#server.pool.connect();
+    try {
+      return await orAborted(connecting, signal);
+    } catch (error) {
+      connecting.then(
+        (late) => late.release(),
+        () => undefined,
+      );
+      throw error;
+    }
   }
 
   get #server(): PostgresServer {
-    return this.options.servers[this.#current] as PostgresServer;
+    return this.servers[this.#current] as PostgresServer;
   }
 
   /** The prefix and the key of a row. Keys with slashes are those of stores below this one. */
@@ -168,80 +148,72 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   /**
    * Makes a statement at the server that was used last, and at the others where that one is away or a replica.
    *
-   * @returns no row where another write came first; undefined where there is no table
+   * @returns no row where another write came first
    * @throws {StoreError}
    */
   #call(
     request: StoreRequest<Operation>,
-    sql: string,
+    statement: string,
     values: unknown[] = [],
-  ): Promise<readonly Row[] | undefined> {
-    const { servers } = this.options;
-    const isRead = sql === READ || sql === LIST;
+  ): Promise<readonly Row[]> {
+    const isRead = request.operation === 'read' || request.operation === 'list';
     return withinRequestTime(this.options, request.signal, async (limit) => {
-      for (let left = servers.length - 1; ; left -= 1) {
+      for (let left = this.servers.length - 1; ; left -= 1) {
         const [current, doubt] = [this.#current, this.#doubt];
         try {
           if (isRead && doubt !== undefined) {
-            await this.#ask(request, BARRIER, [], limit);
+            await this.#ask(request, sql.BARRIER, [], limit);
             if (this.#doubt === doubt) this.#doubt = undefined;
           }
-          const rows = await this.#ask(request, sql, values, limit);
-          // A replica that lags behind may have no table, and refuses this.
-          if (rows === undefined && isRead) await this.#ask(request, DESCRIBE, [], limit);
-          return rows;
+          return await this.#ask(request, statement, values, limit);
         } catch (error) {
           const { transient, outcome } = error as StoreError;
           if (outcome === 'unknown' && !isRead) this.#doubt = error;
-          if (transient && this.#current === current) this.#current = (current + 1) % servers.length;
+          if (transient && this.#current === current) this.#current = (current + 1) % this.servers.length;
           if (!transient || outcome === 'unknown' || left === 0 || limit.aborted) throw error;
         }
       }
     });
   }
 
-  /** Makes a statement at the current server. */
+  /** Makes a statement at the current server, and the table where there is none. */
   async #ask(
     request: StoreRequest<Operation>,
-    sql: string,
+    statement: string,
     values: unknown[],
     limit: AbortSignal,
-  ): Promise<readonly Row[] | undefined> {
-    const { clock } = this.options;
-    const { address: server } = this.#server;
-    const exchange: Exchange = { request, server, sent: false };
-    let client: PostgresClient | undefined;
-    let warning: ServerMessage | undefined;
-    const onNotice = (notice: ServerMessage) => {
-      if (notice.routine === SYNCHRONOUS_WAIT) warning = notice;
+  ): Promise<readonly Row[]> {
+    const { address } = this.#server;
+    let isSent = false;
+    let client: PoolClient | undefined;
+    let warning: unknown;
+    const onNotice = (notice: unknown) => {
+      if (fieldOf(notice, 'routine') === SYNCHRONOUS_WAIT) warning = notice;
     };
     try {
-      client = await connected(this.#server, limit);
+      client = await this.connect(limit);
       client.on('notice', onNotice);
-      exchange.sent = true;
-      const sentAt = clock.monotonic();
-      const { rows } = (await orAborted(client.query(sql, values), limit)) as Result;
-      const tookMs = clock.monotonic() - sentAt;
+      isSent = true;
+      const sentAt = this.clock.monotonic();
+      const { rows } = await orAborted(client.query(statement, values), limit);
+      const tookMs = this.clock.monotonic() - sentAt;
       if (warning !== undefined) throw warning;
       client.off('notice', onNotice);
       client.release();
+      const processId = fieldOf(client, 'processID');
       // The server's time was read when the statement began, and a write may have waited since.
-      return rows.map(({ now, min, max, ...row }) => ({
+      return rows.map(({ now, age, ...row }) => ({
         ...row,
-        age: { min, max },
+        age: { min: age ?? 0, max: age ?? Number.POSITIVE_INFINITY },
         storeTime: { min: now, max: now + tookMs },
-        server,
-        isPooled: row.pid !== client?.processID,
+        isPooled: row.pid !== processId,
       }));
     } catch (error) {
       // A reply that comes late must not be taken for that of another statement.
       client?.release(true);
-      return classifyReply(error, exchange) === 'conflict' ? [] : undefined;
+      if (classifyReply(error, request, address, isSent) === 'conflict') return [];
+      await this.#ask({ ...request, operation: 'create' }, sql.CREATE_TABLE, [], limit);
+      return this.#ask(request, statement, values, limit);
     }
   }
-}
-
-/** At most 63 bytes, as an identifier. */
-function channelOf(prefix: string): string {
-  return `nodelease:${createHash('sha256').update(prefix).digest('hex').slice(0, 40)}`;
 }

@@ -1,15 +1,14 @@
-/** See `StoredObject.epoch`. The server refuses this while it is a replica. */
+/** See `LeaseStore.epoch`. A server refuses this while it is a replica. */
 const EPOCH = `extract(epoch FROM pg_postmaster_start_time()) || '/' ||
     left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || '/' || 'nodelease'::regclass::oid`;
 
 const SERVER = `WITH server AS MATERIALIZED (SELECT clock_timestamp() AS now, ${EPOCH} AS epoch)`;
 
-/** Ages of rows of another epoch are unknown: clocks of two servers are not compared. */
-const ANSWER = `(extract(epoch FROM server.now) * 1000)::float8 AS now, server.epoch,
-  CASE WHEN o.epoch = server.epoch THEN greatest(0, extract(epoch FROM server.now - o.written_at) * 1000)
-    ELSE 0 END::float8 AS min,
-  CASE WHEN o.epoch = server.epoch THEN greatest(0, extract(epoch FROM server.now - o.written_at) * 1000)
-    ELSE 'Infinity' END::float8 AS max`;
+export const TELL_EPOCH = `${SERVER} SELECT epoch FROM server`;
+
+/** No age for rows of another epoch: the clocks of two servers are not compared. */
+const ANSWER = `(extract(epoch FROM server.now) * 1000)::float8 AS now, CASE WHEN o.epoch = server.epoch
+    THEN greatest(0, extract(epoch FROM server.now - o.written_at) * 1000)::float8 END AS age`;
 
 /**
  * Has the commit of this very statement, whatever the session's default is, wait until it is on the disk of this
@@ -18,12 +17,12 @@ const ANSWER = `(extract(epoch FROM server.now) * 1000)::float8 AS now, server.e
 const DURABLE = `set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
 
-const WRITTEN = `RETURNING o.etag, (extract(epoch FROM o.written_at) * 1000)::float8 AS now, o.epoch, ${DURABLE}`;
+const WRITTEN = `RETURNING o.etag, (extract(epoch FROM o.written_at) * 1000)::float8 AS now, ${DURABLE}`;
 
 /** The time of writing is read before a wait for a lock, and after the request was sent. */
 export const CREATE = `${SERVER}
   INSERT INTO nodelease AS o (prefix, key, etag, body, metadata, written_at, epoch)
-  SELECT $1, $2, $3::uuid, $4, $5::jsonb, server.now, server.epoch FROM server
+  SELECT $1, $2, $3::uuid, $4, $5::jsonb, server.now, server.epoch FROM server WHERE $6::text IS NULL
   ON CONFLICT DO NOTHING ${WRITTEN}`;
 
 export const REPLACE = `${SERVER}
@@ -31,7 +30,7 @@ export const REPLACE = `${SERVER}
   SET etag = $3::uuid, body = $4, metadata = $5::jsonb, written_at = server.now, epoch = server.epoch
   FROM server WHERE o.prefix = $1 AND o.key = $2 AND o.etag::text = $6 ${WRITTEN}`;
 
-/** A row in any case: its key is null where there is no object. */
+/** One row, or more: its key is null where there is no object. */
 export const READ = `${SERVER}
   SELECT ${ANSWER}, o.key, o.etag, o.body, o.metadata
   FROM server LEFT JOIN nodelease o ON o.prefix = $1 AND o.key = $2`;
@@ -65,10 +64,21 @@ export const BARRIER = `SELECT ${DURABLE}, pg_logical_emit_message(true, 'nodele
  */
 export const NOTIFY = `SELECT pg_notify($1, $2), set_config('synchronous_commit', 'off', true)`;
 
-export const DESCRIBE = `SELECT current_setting('server_version') AS version,
-  coalesce((SELECT s.version FROM pg_stat_ssl s WHERE s.pid = pg_backend_pid()), 'without TLS') AS tls,
-  current_setting('fsync') AS fsync,
-  current_setting('synchronous_commit') AS commit,
-  current_setting('synchronous_standby_names') AS names,
-  (SELECT count(*)::int FROM pg_stat_replication) AS standbys,
-  pg_backend_pid() AS pid, pg_current_wal_insert_lsn()`;
+/** What of a server concerns leases. A replica refuses it. The last row is for clients behind a pooler alone. */
+export const DESCRIBE = `WITH server AS MATERIALIZED (SELECT pg_current_wal_insert_lsn(),
+    current_setting('synchronous_standby_names') AS names,
+    (SELECT count(*) FROM pg_stat_replication) AS standbys,
+    coalesce((SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()), 'without TLS') AS tls)
+  SELECT facts.*, pg_backend_pid() AS pid FROM server CROSS JOIN LATERAL (
+    SELECT 'server', 'ok', format('PostgreSQL %s, %s, synchronous_commit = %s, synchronous_standby_names = %L',
+      current_setting('server_version'), tls, current_setting('synchronous_commit'), names)
+    UNION ALL SELECT 'durability', 'fault', 'fsync = off: a crash of the host loses or damages leases'
+    WHERE current_setting('fsync') = 'off'
+    UNION ALL SELECT 'replication', 'warning', format('asynchronous, %s standby(s): a promotion loses the last writes,'
+      ' so leases go back in time; set synchronous_standby_names', standbys)
+    WHERE names = '' AND standbys > 0
+    UNION ALL SELECT 'replication', 'warning', format('synchronous_standby_names = %s: after a promotion the old primary'
+      ' may acknowledge writes through another standby; use FIRST', names)
+    WHERE names ~* '^\\s*ANY\\M'
+    UNION ALL SELECT 'pooler', 'warning', 'no notifications: waiting tasks poll'
+  ) AS facts (id, status, detail)`;
