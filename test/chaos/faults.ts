@@ -100,6 +100,9 @@ const signal = (
   },
 });
 
+/** A request to S3, etcd or PostgreSQL that writes. */
+const WRITES = /^(PUT |POST \/v3\/kv\/txn )|(INSERT INTO|UPDATE) nodelease/;
+
 /** Everything that happens to single tasks. */
 export const FAULTS: readonly FaultKind[] = [
   broken('cut', 3, (proxy) => proxy.cut()),
@@ -119,7 +122,7 @@ export const FAULTS: readonly FaultKind[] = [
     return over;
   }),
   network('lost reply to a write', 6, [1, 1], ({ proxy }) => ({
-    happened: proxy.dropNextReply((head) => /^(PUT |POST \/v3\/kv\/txn )/.test(head)),
+    happened: proxy.dropNextReply((head) => WRITES.test(head)),
     end: () => proxy.heal(),
   })),
   {
@@ -141,8 +144,9 @@ export const FAULTS: readonly FaultKind[] = [
   signal('SIGTERM', 'supervisor', 'SIGTERM', 16),
 ];
 
-/** Whether a request writes the map of shards, to S3 or to etcd. */
+/** Whether a request writes the map of shards, to S3, etcd or PostgreSQL. */
 function isMapWrite(head: string, body: string): boolean {
+  if (/(INSERT INTO|UPDATE) nodelease/.test(head)) return head.includes('shards.json');
   const keys = [...body.matchAll(/"key":"([^"]+)"/g)].map(([, key = '']) => Buffer.from(key, 'base64'));
   return head.startsWith('POST /v3/kv/txn ')
     ? keys.some((key) => key.toString().endsWith('/shards.json'))

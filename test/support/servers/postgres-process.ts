@@ -25,6 +25,8 @@ export interface PostgresProcessOptions {
   readonly primary?: PostgresProcess;
   /** As a standby: its name for `synchronous_standby_names`. @default 'standby' */
   readonly name?: string;
+  /** @default a free one */
+  readonly port?: number;
 }
 
 /**
@@ -49,9 +51,10 @@ export async function startPostgresProcess({
   tls,
   primary,
   name = 'standby',
+  port: givenPort,
 }: PostgresProcessOptions = {}): Promise<PostgresProcess> {
   const programs = await installed('install-postgres.sh', [], 'install Debian’s package postgresql');
-  const port = await freePort();
+  const port = givenPort ?? (await freePort());
   // It refuses to be run by root.
   const owner = process.getuid?.() === 0 ? ADMIN : undefined;
   const command = (program: string, ...args: string[]): [string, string[]] => {
