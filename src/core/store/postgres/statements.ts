@@ -72,6 +72,7 @@ export const DESCRIBE = `WITH server AS MATERIALIZED (SELECT pg_current_wal_inse
   SELECT facts.*, pg_backend_pid() AS pid FROM server CROSS JOIN LATERAL (
     SELECT 'server', 'ok', format('PostgreSQL %s, %s, synchronous_commit = %s, synchronous_standby_names = %L',
       current_setting('server_version'), tls, current_setting('synchronous_commit'), names)
+    UNION ALL SELECT 'clock', 'ok', 'ages of leases are those by the clock of this server: slew it, never set it'
     UNION ALL SELECT 'durability', 'fault', 'fsync = off: a crash of the host loses or damages leases'
     WHERE current_setting('fsync') = 'off'
     UNION ALL SELECT 'replication', 'warning', format('asynchronous, %s standby(s): a promotion loses the last writes,'

@@ -154,6 +154,7 @@ describe('a store on a real PostgreSQL', () => {
           /^PostgreSQL \d+\.\d+.*, without TLS, synchronous_commit = on, synchronous_standby_names = ''$/,
         ),
       },
+      expect.objectContaining({ id: 'postgres-clock', status: 'ok' }),
     ]);
   });
 
@@ -247,6 +248,7 @@ it('a write that is confirmed survives the end of the server, whatever the defau
     const store = await open(urlOf({ at: killed.address }));
     expect(await store.describe?.()).toMatchObject([
       { detail: expect.stringContaining('synchronous_commit = off') },
+      { id: 'postgres-clock' },
       { id: 'postgres-durability', status: 'fault', detail: expect.stringMatching(/^fsync = off: /) },
     ]);
     let { etag } = written(await store.create('0.json', '', {}));
