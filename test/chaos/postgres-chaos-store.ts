@@ -5,9 +5,12 @@ import { monotonicMicros } from './act.js';
 import type { ChaosStore, RawLease } from './chaos-store.js';
 import type { FaultRecord } from './trouble.js';
 
-/** How long a fault lasts, and how long all is well after it, in milliseconds. */
-const AWAY_MS = { least: 300, most: 6_000 };
-const WELL_MS = { least: 1_000, most: 5_000 };
+/**
+ * How long a fault lasts, and how long all is well after it, in milliseconds. After most of them the ages of leases are
+ * unknown, so that the ids of dead tasks are free a duration and a grace later.
+ */
+const AWAY_MS = { least: 300, most: 3_000 };
+const WELL_MS = { least: 4_000, most: 10_000 };
 /** How long a look at a lease object may take while the servers are away, in milliseconds. */
 const READ_WITHIN_MS = 30_000;
 

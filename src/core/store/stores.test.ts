@@ -190,8 +190,6 @@ describe('a store URL', () => {
     ['postgres://me@h/db', 'a database, and a prefix that no other fleet has'],
     ['postgres://me@h/db/', 'a database, and a prefix that no other fleet has'],
     ['postgres://me@h//p', 'a database, and a prefix that no other fleet has'],
-    ['postgres://me@h/db?sslmode=require/p', '(settings are variables such as PGSSLMODE)'],
-    ['postgres://m%40e@h/db/p', 'a user and a database without blanks'],
     ['postgres://me@h/db/p?sslmode=require', 'a prefix without blanks'],
     ['postgres://me@h/db/a//b', 'a prefix without empty'],
     ['memory:x', 'memory: with nothing behind it'],

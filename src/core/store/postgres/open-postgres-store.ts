@@ -9,6 +9,7 @@ import { observedAge } from '../observed-age.js';
 import { requiredBy } from '../optional-package.js';
 import type { ObjectStoreOptions } from '../store-driver.js';
 import { passwordIn } from './password-file.js';
+import { PostgresCluster } from './postgres-cluster.js';
 import { PostgresLeaseStore } from './postgres-lease-store.js';
 
 /**
@@ -19,7 +20,7 @@ export interface PostgresStoreOptions extends Omit<ObjectStoreOptions, 'endpoint
   /** The store as its user wrote it: `postgres://USER@HOST:5432/DB/prefix`. */
   readonly url: string;
   /** The servers of one cluster, at least one. The one that takes writes is used. */
-  readonly servers: readonly { readonly host: string; readonly port: number; readonly address: string }[];
+  readonly servers: readonly { readonly host: string; readonly port: number }[];
   /** @default PGUSER */
   readonly user?: string | undefined;
   readonly database: string;
@@ -34,13 +35,14 @@ export interface PostgresStoreOptions extends Omit<ObjectStoreOptions, 'endpoint
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<LeaseStore> {
   const { url, servers, database, requestTimeoutMs, clock } = checked(options, {
-    ...{ url: NAME, prefix: NAME, database: NAME, servers: listOf(OBJECT) },
+    prefix: NAME,
+    servers: listOf(OBJECT),
   });
   const user = options.user || process.env.PGUSER;
   if (!user) throw new ConfigError('store', url, 'a user: postgres://USER@HOST/…, or PGUSER');
   const ssl = await tlsOf(process.env.PGSSLMODE || 'disable');
   const { Pool } = (await import('pg').catch(requiredBy(url, 'pg'))).default;
-  const pools = servers.map(({ host, port, address }) => {
+  const pools = servers.map(({ host, port }) => {
     const pool = new Pool({
       ...{ host, port, database, user, ssl, fallback_application_name: 'nodelease' },
       // They are opened as they are needed, and closed when they were idle for 10 s. One is for notifications.
@@ -49,10 +51,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       password: () => passwordFor(url, [host, String(port), database, user]),
     });
     // Without listeners a connection that ends would end the process.
-    pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined));
-    return { address, pool };
+    return pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined));
   });
-  return observedAge(new PostgresLeaseStore(url, options, pools), clock);
+  return observedAge(new PostgresLeaseStore(url, options, new PostgresCluster(options, pools)), clock);
 }
 
 /** A server asks for it. @throws {StoreError} where there is none */

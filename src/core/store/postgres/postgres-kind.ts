@@ -17,10 +17,6 @@ export const POSTGRES: StoreKind<PostgresStoreOptions> = {
     const prefix = parsePrefix(below, SUCH_AS, fail);
     if (database === '' || prefix === '')
       fail(`a database, and a prefix that no other fleet has, in ${SUCH_AS}`);
-    if (/[?#%\s]/.test(user + database))
-      fail(
-        `a user and a database without blanks, ?, # and % (settings are variables such as PGSSLMODE) in ${SUCH_AS}`,
-      );
     const root = `${user && `${user}@`}${servers.map(({ address }) => address).join(',')}`;
     return { url: `postgres://${root}/${database}/${prefix}`, servers, user, database, prefix };
   },

@@ -1,7 +1,9 @@
 import { EventEmitter, getEventListeners } from 'node:events';
+import type { Pool } from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { PostgresLeaseStore, type PostgresServer } from './postgres-lease-store.js';
+import { PostgresCluster } from './postgres-cluster.js';
+import { PostgresLeaseStore } from './postgres-lease-store.js';
 import * as statements from './statements.js';
 
 type Statement = keyof typeof statements;
@@ -71,9 +73,9 @@ let store: PostgresLeaseStore;
 beforeEach(() => {
   clock = new VirtualClock();
   [a, b] = [new ScriptedServer(), new ScriptedServer()];
-  const servers = [a, b].map(({ pool }, index) => ({ address: `${'ab'[index]}:5432`, pool }));
+  const pools = [a, b].map(({ pool }, i) => Object.assign(pool, { options: { host: 'ab'[i], port: 5432 } }));
   const options = { prefix: 'fleet', clock, requestTimeoutMs: 5_000 };
-  store = new PostgresLeaseStore(url, options, servers as unknown as PostgresServer[]);
+  store = new PostgresLeaseStore(url, options, new PostgresCluster(options, pools as unknown as Pool[]));
 });
 
 describe('a write', () => {

@@ -1,39 +1,24 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { Pool, PoolClient } from 'pg';
+import type { Notification, PoolClient } from 'pg';
 import { orAborted } from '../../base/abort.js';
-import type { Clock } from '../../base/clock.js';
 import { fieldOf } from '../../base/fields.js';
-import type { Heed } from '../changes.js';
+import { Changes, type Heed } from '../changes.js';
 import type {
   LeaseStore,
-  ListedObject,
   Listing,
   ListOptions,
   StoreCallOptions,
   StoredObject,
-  StoreError,
   StoreFact,
   WriteResult,
 } from '../lease-store.js';
 import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
-import { type Operation, type StoreRequest, withinRequestTime } from '../store-request.js';
-import { ChangeListener, type ListeningStore } from './change-listener.js';
-import { classifyReply } from './classify-reply.js';
+import type { StoreRequest } from '../store-request.js';
+import type { PostgresCluster, Row } from './postgres-cluster.js';
 import * as sql from './statements.js';
 
-/** A server of the cluster. */
-export interface PostgresServer {
-  /** `HOST:PORT`. */
-  readonly address: string;
-  /** Its connections need listeners for `error`. */
-  readonly pool: Pool;
-}
-
-/** A row of an answer. Each statement returns a part of it. */
-type Row = StoredObject & ListedObject & StoreFact & { readonly epoch: string; readonly isPooled: boolean };
-
-/** The function of the server that warns of a commit whose wait for a synchronous standby was cancelled. */
-const SYNCHRONOUS_WAIT = 'SyncRepWaitForLSN';
+/** The pause after notifications were lost, in milliseconds. */
+const LOST_MS = 1_200;
 
 /**
  * Leases in the table `nodelease` of PostgreSQL, a row each. Each call is one statement, and repeats none whose
@@ -41,59 +26,61 @@ const SYNCHRONOUS_WAIT = 'SyncRepWaitForLSN';
  *
  * Ages are those by the server's clock. Those of rows of another epoch are unknown: `observedAge` knows them.
  */
-export class PostgresLeaseStore extends StoreDriver implements LeaseStore, ListeningStore {
+export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   override readonly timeStepMs = 0;
-  readonly clock: Clock;
+  readonly #changes = new Changes();
+  /** Ends the connection that listens, if there is one. */
+  #listening: AbortController | undefined;
   readonly #channel: string;
-  readonly #listener: ChangeListener;
   /** Resolves after the last notification. */
   #notified: Promise<unknown> = Promise.resolve();
-  #current = 0;
-  /**
-   * The failure of a write that may be applied, and be missing at a synchronous standby. What a read shows proves
-   * nothing before that standby has it.
-   */
-  #doubt: unknown;
 
-  /** Nothing is sent yet. @param servers at least one */
+  /** Nothing is sent yet. */
   constructor(
     url: string,
-    private readonly options: Omit<ObjectStoreOptions, 'endpoint'>,
-    private readonly servers: readonly PostgresServer[],
+    private readonly options: Pick<ObjectStoreOptions, 'prefix' | 'clock'>,
+    private readonly cluster: PostgresCluster,
   ) {
     super(url, options.prefix);
-    this.clock = options.clock;
     // At most 63 bytes, as an identifier.
     this.#channel = `nodelease:${createHash('sha256').update(options.prefix).digest('base64url')}`;
-    this.#listener = new ChangeListener(this.#channel, this);
   }
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
-    const [row] = await this.#call(this.request('read', options, key), sql.READ, this.#placeOf(key));
+    const [row] = await this.cluster.call(this.request('read', options, key), sql.READ, this.#placeOf(key));
     return row?.key ? row : undefined;
   }
 
   async list(options?: ListOptions): Promise<Listing> {
     const values = [this.keyPrefix.slice(0, -1), options?.folders === true];
-    const rows = await this.#call(this.request('list', options), sql.LIST, values);
+    const rows = await this.cluster.call(this.request('list', options), sql.LIST, values);
     const [{ storeTime }] = rows as [Row];
     return { objects: rows.filter(({ key }) => key), storeTime };
   }
 
   async epoch(options?: StoreCallOptions): Promise<string> {
-    const [row] = await this.#call(this.request('examine', options), sql.TELL_EPOCH);
+    const [row] = await this.cluster.call(this.request('examine', options), sql.TELL_EPOCH);
     return (row as Row).epoch;
   }
 
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
-    const facts = await this.#call(this.request('examine', options), sql.DESCRIBE);
+    const facts = await this.cluster.call(this.request('examine', options), sql.DESCRIBE);
     return facts
       .filter(({ id, isPooled }) => isPooled || id !== 'pooler')
       .map(({ id, status, detail }) => ({ id: `postgres-${id}`, title: id, status, detail }));
   }
 
-  changed(signal: AbortSignal, heed?: Heed): Promise<void> {
-    return this.#listener.next(signal, heed);
+  /** Resolves also some time after notifications were lost. One connection listens while tasks wait. */
+  async changed(signal: AbortSignal, heed?: Heed): Promise<void> {
+    if (this.#listening === undefined) {
+      this.#listening = new AbortController();
+      void this.#listen(this.#listening.signal);
+    }
+    try {
+      await this.#changes.next(signal, heed);
+    } finally {
+      if (this.#changes.waiting === 0) this.#stopListening();
+    }
   }
 
   protected async write(
@@ -101,41 +88,57 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore, Liste
     { key, body, metadata, etag }: ConditionalWrite,
   ): Promise<WriteResult> {
     const values = [...this.#placeOf(key), randomUUID(), body, JSON.stringify(metadata), etag];
-    const [row] = await this.#call(request, etag === undefined ? sql.CREATE : sql.REPLACE, values);
+    const [row] = await this.cluster.call(request, etag === undefined ? sql.CREATE : sql.REPLACE, values);
     if (row === undefined) return { status: 'conflict' };
     // Another statement, and one at a time: within the write it would hold up all writes of the server.
     const notice = [this.#channel, `${Buffer.byteLength(body)} ${key}`];
     this.#notified = this.#notified
-      .then(() => this.#call(this.request('watch', undefined, key), sql.NOTIFY, notice))
+      .then(() => this.cluster.call(this.request('watch', undefined, key), sql.NOTIFY, notice))
       .catch(() => undefined);
     return { status: 'written', etag: row.etag, storeTime: row.storeTime };
   }
 
   protected discard(request: StoreRequest, key: string): Promise<unknown> {
-    return this.#call(request, sql.DISCARD, this.#placeOf(key));
+    return this.cluster.call(request, sql.DISCARD, this.#placeOf(key));
   }
 
   async close(): Promise<void> {
-    this.#listener.end();
+    this.#stopListening();
     await this.#notified;
-    for (const { pool } of this.servers) if (!pool.ending) await pool.end();
+    await this.cluster.close();
   }
 
-  async connect(signal: AbortSignal): Promise<PoolClient> {
-    const connecting = this.#server.pool.connect();
+  #stopListening(): void {
+    this.#listening?.abort();
+    this.#listening = undefined;
+  }
+
+  async #listen(signal: AbortSignal): Promise<void> {
+    let client: PoolClient | undefined;
     try {
-      return await orAborted(connecting, signal);
-    } catch (error) {
-      connecting.then(
-        (late) => late.release(),
-        () => undefined,
-      );
-      throw error;
+      client = await this.cluster.connect(signal);
+      const lost = new Promise<void>((end) => client?.on('end', end));
+      client.on('notification', ({ payload = '' }: Notification) => {
+        const [, size, key = ''] = /^(\d+) (.+)$/s.exec(payload) ?? [];
+        this.#changes.announce({ key, size: Number(size) });
+      });
+      const { rows } = await orAborted(client.query('SELECT pg_backend_pid() AS pid'), signal);
+      // A pooler shows another process, and passes no notification on.
+      if (rows[0].pid === fieldOf(client, 'processID')) {
+        await orAborted(client.query(`LISTEN "${this.#channel}"`), signal);
+        // What changed before the server listened.
+        for (const change of (await this.list({ signal })).objects) this.#changes.announce(change);
+        await orAborted(lost, signal);
+      }
+    } catch {
+      // Whatever it was, polling continues.
+    } finally {
+      client?.release(true);
     }
-  }
-
-  get #server(): PostgresServer {
-    return this.servers[this.#current] as PostgresServer;
+    await this.options.clock.sleep(LOST_MS, signal).catch(() => undefined);
+    if (signal.aborted) return;
+    this.#listening = undefined;
+    this.#changes.announce();
   }
 
   /** The prefix and the key of a row. Keys with slashes are those of stores below this one. */
@@ -143,77 +146,5 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore, Liste
     const path = this.keyPrefix + key;
     const slash = path.lastIndexOf('/');
     return [path.slice(0, slash), path.slice(slash + 1)];
-  }
-
-  /**
-   * Makes a statement at the server that was used last, and at the others where that one is away or a replica.
-   *
-   * @returns no row where another write came first
-   * @throws {StoreError}
-   */
-  #call(
-    request: StoreRequest<Operation>,
-    statement: string,
-    values: unknown[] = [],
-  ): Promise<readonly Row[]> {
-    const isRead = request.operation === 'read' || request.operation === 'list';
-    return withinRequestTime(this.options, request.signal, async (limit) => {
-      for (let left = this.servers.length - 1; ; left -= 1) {
-        const [current, doubt] = [this.#current, this.#doubt];
-        try {
-          if (isRead && doubt !== undefined) {
-            await this.#ask(request, sql.BARRIER, [], limit);
-            if (this.#doubt === doubt) this.#doubt = undefined;
-          }
-          return await this.#ask(request, statement, values, limit);
-        } catch (error) {
-          const { transient, outcome } = error as StoreError;
-          if (outcome === 'unknown' && !isRead) this.#doubt = error;
-          if (transient && this.#current === current) this.#current = (current + 1) % this.servers.length;
-          if (!transient || outcome === 'unknown' || left === 0 || limit.aborted) throw error;
-        }
-      }
-    });
-  }
-
-  /** Makes a statement at the current server, and the table where there is none. */
-  async #ask(
-    request: StoreRequest<Operation>,
-    statement: string,
-    values: unknown[],
-    limit: AbortSignal,
-  ): Promise<readonly Row[]> {
-    const { address } = this.#server;
-    let isSent = false;
-    let client: PoolClient | undefined;
-    let warning: unknown;
-    const onNotice = (notice: unknown) => {
-      if (fieldOf(notice, 'routine') === SYNCHRONOUS_WAIT) warning = notice;
-    };
-    try {
-      client = await this.connect(limit);
-      client.on('notice', onNotice);
-      isSent = true;
-      const sentAt = this.clock.monotonic();
-      const { rows } = await orAborted(client.query(statement, values), limit);
-      const tookMs = this.clock.monotonic() - sentAt;
-      if (warning !== undefined) throw warning;
-      client.off('notice', onNotice);
-      client.release();
-      const processId = fieldOf(client, 'processID');
-      // The server's time was read when the statement began, and a write may have waited since.
-      return rows.map(({ now, age, ...row }) => ({
-        ...row,
-        age: { min: age ?? 0, max: age ?? Number.POSITIVE_INFINITY },
-        storeTime: { min: now, max: now + tookMs },
-        isPooled: row.pid !== processId,
-      }));
-    } catch (error) {
-      // A reply that comes late must not be taken for that of another statement.
-      client?.release(true);
-      if (classifyReply(error, request, address, isSent) === 'conflict') return [];
-      await this.#ask({ ...request, operation: 'create' }, sql.CREATE_TABLE, [], limit);
-      return this.#ask(request, statement, values, limit);
-    }
   }
 }
