@@ -30,8 +30,8 @@ export function classifyReply(
       undefined,
     );
   }
-  if (CONFLICTS.includes(code) && CHANGES.includes(request.operation)) return 'conflict';
-  if (code === NO_TABLE) return 'absent';
+  if (CONFLICTS.includes(code) && /^(create|replace)$/.test(request.operation)) return 'conflict';
+  if (code === '42P01') return 'absent';
   const outcome = sent && !NOT_APPLIED.test(code) ? 'unknown' : 'not-applied';
   const [, fault, what] = MEANINGS.find(([codes]) => codes.test(sent + code)) ?? ['', 'rejected', 'refused'];
   throw failing(request)(fault, outcome, `${what.replace('SERVER', server)} (${code}${messageOf(error)})`);
@@ -39,10 +39,6 @@ export function classifyReply(
 
 /** Serialization, under another isolation level than the default. A table that another task creates. */
 const CONFLICTS = ['40001', '23505', '42710'];
-
-const CHANGES: readonly Operation[] = ['create', 'replace'];
-
-const NO_TABLE = '42P01';
 
 /** By whether the statement was sent, and the code. The first row counts. */
 const MEANINGS: readonly (readonly [codes: RegExp, fault: StoreFault, what: string])[] = [

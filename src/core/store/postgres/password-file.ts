@@ -6,10 +6,8 @@
  */
 export function passwordIn(text: string, connection: readonly string[]): string | undefined {
   // Colons separate the fields. A backslash is before each colon and backslash in one.
-  const lines = text.split(/\r?\n/).map((line) => line.match(/(\\.|[^\\:])+/g) ?? []);
-  const plain = (field = '') => field.replace(/\\(.)/g, '$1');
-  const line = lines.find((fields) =>
-    connection.every((value, i) => ['*', value].includes(plain(fields[i]))),
-  );
-  return line && plain(line[4]);
+  const lines = text
+    .split(/\r?\n/)
+    .map((line) => line.match(/(\\.|[^\\:])+/g)?.map((field) => field.replace(/\\(.)/g, '$1')) ?? []);
+  return lines.find((fields) => connection.every((value, i) => ['*', value].includes(fields[i] ?? '')))?.[4];
 }
