@@ -114,6 +114,8 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   async #listen(signal: AbortSignal): Promise<void> {
+    const { clock } = this.options;
+    const begunAt = clock.monotonic();
     let client: PoolClient | undefined;
     try {
       client = await this.cluster.connect(signal);
@@ -127,7 +129,8 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
       if (rows[0].pid === fieldOf(client, 'processID')) {
         await orAborted(client.query(`LISTEN "${this.#channel}"`), signal);
         // What changed before the server listened.
-        for (const change of (await this.list({ signal })).objects) this.#changes.announce(change);
+        for (const change of (await this.list({ signal })).objects)
+          if (change.age.min <= clock.monotonic() - begunAt) this.#changes.announce(change);
         await orAborted(lost, signal);
       }
     } catch {
@@ -135,7 +138,7 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
     } finally {
       client?.release(true);
     }
-    await this.options.clock.sleep(LOST_MS, signal).catch(() => undefined);
+    await clock.sleep(LOST_MS, signal).catch(() => undefined);
     if (signal.aborted) return;
     this.#listening = undefined;
     this.#changes.announce();
