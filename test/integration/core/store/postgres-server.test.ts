@@ -160,7 +160,6 @@ describe('a store on a real PostgreSQL', () => {
 
   it('resolves a wait for changes when the server ends the connection that listens', async () => {
     const store = await open();
-    await store.create('0.json', 'x', {});
     const waiting = store.changed?.(new AbortController().signal, ({ key }) => {
       listened();
       return key === 'never';
@@ -168,6 +167,8 @@ describe('a store on a real PostgreSQL', () => {
     let listened = () => {};
     await new Promise<void>((resolve) => {
       listened = resolve;
+      // It is reported, whether the server listens already or not.
+      void store.create('0.json', 'x', {});
     });
     await server.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'nodelease' AND query LIKE 'LISTEN%'`,
