@@ -20,6 +20,8 @@ const forbiddenImports: readonly (readonly [folder: string, module: string])[] =
   ['src/core/store', '@azure/storage-blob'],
   ['src/core/store/s3', '@azure/identity'],
   ['src/app/cli', 'google-auth-library'],
+  ['src/core/store', 'pg'],
+  ['src/core/store/s3', 'pg'],
   ['src/core/lease', 'node-zookeeper-client'],
   ['src/zookeeper/discovery', 'node-zookeeper-client'],
   ['src/core/lease', '@opentelemetry/api'],
@@ -40,6 +42,7 @@ const allowedImports: readonly (readonly [folder: string, module: string])[] = [
   ['src/core/store/dynamodb', '@aws-sdk/client-dynamodb'],
   ['src/core/store/azure', '@azure/storage-blob'],
   ['src/core/store/gcs', 'google-auth-library'],
+  ['src/core/store/postgres', 'pg'],
   ['src/zookeeper/client', 'node-zookeeper-client'],
 ];
 

@@ -100,8 +100,8 @@ const signal = (
   },
 });
 
-/** A request to S3, etcd or DynamoDB that writes. */
-const WRITES = /^(PUT |POST \/v3\/kv\/txn )|\.PutItem\r/;
+/** A request to S3, etcd, DynamoDB or PostgreSQL that writes. */
+const WRITES = /^(PUT |POST \/v3\/kv\/txn )|\.PutItem\r|(INSERT INTO|UPDATE) nodelease/;
 
 /** Everything that happens to single tasks. */
 export const FAULTS: readonly FaultKind[] = [
@@ -144,8 +144,9 @@ export const FAULTS: readonly FaultKind[] = [
   signal('SIGTERM', 'supervisor', 'SIGTERM', 16),
 ];
 
-/** Whether a request writes the map of shards, to S3, etcd or DynamoDB. */
+/** Whether a request writes the map of shards, to S3, etcd, DynamoDB or PostgreSQL. */
 function isMapWrite(head: string, body: string): boolean {
+  if (/(INSERT INTO|UPDATE) nodelease/.test(head)) return head.includes('shards.json');
   if (/\.PutItem\r/.test(head)) return body.includes('"object":{"S":"shards.json"}');
   const keys = [...body.matchAll(/"key":"([^"]+)"/g)].map(([, key = '']) => Buffer.from(key, 'base64'));
   return head.startsWith('POST /v3/kv/txn ')

@@ -1,4 +1,4 @@
-// `npm run chaos`: a fleet under real faults on a real S3 server, or a cluster of etcd. Exits with 0 when
+// `npm run chaos`: a fleet under real faults on a real S3 server, a cluster of etcd, or PostgreSQL. Exits with 0 when
 // nothing was wrong, 1 otherwise, 64 for a wrong call.
 
 import { randomBytes } from 'node:crypto';
@@ -12,6 +12,7 @@ import { startEtcdCluster } from '../support/servers/etcd-cluster.js';
 import { startMinio } from '../support/servers/minio.js';
 import { startStoreServer } from '../support/servers/store-servers.js';
 import { type ChaosStore, chaosStoreIn, etcdChaosStore, s3ChaosStore } from './chaos-store.js';
+import { startPostgresChaosStore } from './postgres-chaos-store.js';
 import { type ChaosOptions, runChaos } from './run-chaos.js';
 import { failuresOf, progressLine, summary } from './summary.js';
 
@@ -21,7 +22,8 @@ const DURATION = { ms: 1, s: 1_000, m: 60_000 };
 interface Flags {
   readonly minutes: number;
   readonly seed: number;
-  readonly store: 's3' | 'etcd' | 'dynamodb';
+  readonly store: 's3' | 'etcd' | 'dynamodb' | 'postgres';
+  readonly lossy?: boolean;
   readonly tasks: number;
   readonly ids: number;
   readonly duration: number;
@@ -42,8 +44,11 @@ function readFlags(args: readonly string[]): Flags {
       randomBytes(4).readUInt32LE(),
     )
     .addOption(
-      new Option('--store <kind>', 'what holds the leases').choices(['s3', 'etcd', 'dynamodb']).default('s3'),
+      new Option('--store <kind>', 'what holds the leases')
+        .choices(['s3', 'etcd', 'dynamodb', 'postgres'])
+        .default('s3'),
     )
+    .option('--lossy', 'PostgreSQL: fail-overs lose the writes of the last seconds')
     .option('--shards <n>', 'how many shards they share as well, each with a lock', number(0, 4_096, true), 0)
     .option('--linear', 'checks the history of all acts with Porcupine, which needs Go')
     .option('--tasks <n>', 'how many tasks there are at a time', number(2, 100, true), 10)
@@ -69,10 +74,11 @@ function duration(text: string): number {
   throw new InvalidArgumentError('Expected a time from 1s to 1m.');
 }
 
-/** Starts a server: MinIO, dynalite, or three of etcd. */
-async function startStore(
-  kind: Flags['store'],
-): Promise<{ store: ChaosStore; description: string; stop: () => Promise<void> }> {
+/** Starts a server: MinIO, dynalite, three of etcd, or PostgreSQL and its standby. */
+async function startStore({
+  store: kind,
+  lossy = false,
+}: Flags): Promise<{ store: ChaosStore; description: string; stop: () => Promise<void> }> {
   if (kind === 'etcd') {
     const cluster = await startEtcdCluster();
     return { store: etcdChaosStore(cluster), description: `etcd at ${cluster.address}`, stop: cluster.stop };
@@ -82,14 +88,16 @@ async function startStore(
     const store = chaosStoreIn(await createBucket(), endpoint, env);
     return { store, description: `dynalite at ${endpoint}`, stop };
   }
+  if (kind === 'postgres') return startPostgresChaosStore(lossy);
   const { stop, ...s3 } = await startMinio();
   return { store: await s3ChaosStore(s3), description: s3.description, stop };
 }
 
-async function chaos({ minutes, seed, store: kind, duration, linear, ...fleet }: Flags): Promise<number> {
+async function chaos(flags: Flags): Promise<number> {
+  const { minutes, seed, tasks, ids, shards, duration, linear } = flags;
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
-  const { store, description, stop } = await startStore(kind);
+  const { store, description, stop } = await startStore(flags);
   const folder = linear ? await mkdtemp(join(tmpdir(), 'nodelease-history-')) : undefined;
   const history = folder && join(folder, 'acts');
   const terminal = process.stderr.isTTY;
@@ -104,7 +112,7 @@ async function chaos({ minutes, seed, store: kind, duration, linear, ...fleet }:
       store,
       lengthMs: minutes * 60_000,
       seed,
-      ...fleet,
+      ...{ tasks, ids, shards },
       ...(history && { history }),
       durationMs: duration,
       onProgress,

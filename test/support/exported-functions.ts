@@ -1208,6 +1208,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   openAzureStore: async(object()),
   openDynamoDbStore: async(object()),
   openGcsStore: async(object()),
+  openPostgresStore: async(object()),
   S3LeaseStore: sync(object()),
   EtcdLeaseStore: sync(object()),
   AzureLeaseStore: sync(object()),

@@ -170,7 +170,7 @@ async function ended(child: ChildProcess): Promise<ProcessEnd> {
 }
 
 function cleanEnvironment(): NodeJS.ProcessEnv {
-  const foreign = /^(NODELEASE_|AWS_|AZURE_|ECS_|GOOGLE_|NODE_ID|STORAGE_EMULATOR_)/;
+  const foreign = /^(NODELEASE_|AWS_|AZURE_|ECS_|GOOGLE_|NODE_ID|STORAGE_EMULATOR_|PG[A-Z]+$)/;
   const clean = Object.entries(process.env).filter(([name]) => !foreign.test(name));
   // Whether a test runs on an old Node makes no difference to what it expects.
   return { ...Object.fromEntries(clean), AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true' };

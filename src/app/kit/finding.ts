@@ -64,7 +64,7 @@ export function clockFinding({ min, max }: Interval, signs = true): Finding {
   if (offset <= NOTEWORTHY_OFFSET_MS) return finding('clock', 'ok', 'agrees with that of this host');
   const harm =
     !signs || offset < SIGNATURE_LIMIT_MS
-      ? 'harmless for leases, which trust no host’s clock'
+      ? 'harmless for leases, which do not use that one'
       : `AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off: the first request is made twice, and temporary credentials may be renewed too late`;
   return finding(
     'clock',

@@ -239,7 +239,7 @@ describe('settings', () => {
     ],
     [
       { store: 'ftp://x' },
-      '--store: expected s3://bucket/prefix, azblob://account/container/prefix, gs://bucket/prefix, dynamodb://table/prefix, etcd://HOST:2379/prefix, file:DIR or memory:, got "ftp://x"',
+      '--store: expected s3://bucket/prefix, azblob://account/container/prefix, gs://bucket/prefix, dynamodb://table/prefix, etcd://HOST:2379/prefix, postgres://USER@HOST:5432/DB/prefix, file:DIR or memory:, got "ftp://x"',
     ],
     [
       { 'log-level': 'loud' },

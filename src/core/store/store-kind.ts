@@ -1,3 +1,5 @@
+import { isPort } from '../base/arguments.js';
+import { splitServers } from '../base/server-list.js';
 import type { Setting } from '../settings/setting.js';
 import type { LeaseStore } from './lease-store.js';
 
@@ -74,6 +76,27 @@ export type Fail = (expected: string) => never;
 export function splitPath(path: string): readonly [first: string, rest: string] {
   const [first = '', ...rest] = path.split('/');
   return [first, rest.join('/')];
+}
+
+/**
+ * Takes `HOST[:PORT][,HOST[:PORT]]…/PATH` apart.
+ *
+ * @param what the path is called
+ * @param defaultPort that of a server without one
+ */
+export function parseServers(text: string, what: string, defaultPort: number, form: string, fail: Fail) {
+  const list = splitServers(text, what);
+  if (typeof list === 'string') return fail(`${form} (${list})`);
+  const servers = list.servers.map((server) => {
+    const [, host = '', digits] = /^([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i.exec(server) ?? [];
+    const port = Number(digits ?? defaultPort);
+    if (host === '' || !isPort(port) || !URL.canParse(`http://${host}`))
+      fail(
+        `servers, each HOST or HOST:PORT (an IPv6 address in brackets), with commas between them, in ${form}`,
+      );
+    return { host: host.replace(/[[\]]/g, ''), port, address: `${host}:${port}` };
+  });
+  return { servers, path: list.path.slice(1) };
 }
 
 /** A prefix without a slash at its end; it may be empty. */

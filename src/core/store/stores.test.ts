@@ -93,6 +93,31 @@ describe('a store URL', () => {
         prefix: 'prod/orders',
       },
     ],
+    [
+      'postgres://orders@db-1/leases/prod/fleet',
+      {
+        kind: 'postgres',
+        url: 'postgres://orders@db-1:5432/leases/prod/fleet',
+        servers: [{ host: 'db-1', port: 5432, address: 'db-1:5432' }],
+        user: 'orders',
+        database: 'leases',
+        prefix: 'prod/fleet',
+      },
+    ],
+    [
+      'postgresql://db-1:6432,[::1]/leases/p/',
+      {
+        kind: 'postgres',
+        url: 'postgres://db-1:6432,[::1]:5432/leases/p',
+        servers: [
+          { host: 'db-1', port: 6432, address: 'db-1:6432' },
+          { host: '::1', port: 5432, address: '[::1]:5432' },
+        ],
+        user: '',
+        database: 'leases',
+        prefix: 'p',
+      },
+    ],
   ])('%s is understood', (value, expected) => {
     const { kind, ...parts } = parseStoreUrl(value);
     expect({ kind: kind.schemes[0], ...parts }).toEqual(expected);
@@ -170,6 +195,20 @@ describe('a store URL', () => {
     ['etcd://me:secret@h1/p', 'no user and password in the URL'],
     ['etcds://h1/a//b', 'a prefix without empty'],
     ['etcd://h1/p?x=1', 'a prefix without blanks'],
+    ['postgres:h/db/p', STORE_FORMS],
+    [
+      'postgres://me:secret@h/db/p',
+      'no password in the URL, but in PGPASSWORD or a password file (PGPASSFILE)',
+    ],
+    ['postgres://me:@h/db/p', 'no password in the URL'],
+    ['postgres:///db/p', 'a server is empty'],
+    ['postgres://me@h:0/db/p', 'servers, each HOST or HOST:PORT'],
+    ['postgres://me@h', 'a database, and a prefix that no other fleet has'],
+    ['postgres://me@h/db', 'a database, and a prefix that no other fleet has'],
+    ['postgres://me@h/db/', 'a database, and a prefix that no other fleet has'],
+    ['postgres://me@h//p', 'a database, and a prefix that no other fleet has'],
+    ['postgres://me@h/db/p?sslmode=require', 'a prefix without blanks'],
+    ['postgres://me@h/db/a//b', 'a prefix without empty'],
     ['memory:x', 'memory: with nothing behind it'],
   ])('%j is refused with the reason', (value, reason) => {
     expect(() => parseStoreUrl(value, 'NODELEASE_STORE')).toThrow(ConfigError);

@@ -7,6 +7,7 @@ import { ETCD } from './etcd/etcd-kind.js';
 import { FILE } from './file/file-kind.js';
 import { GCS } from './gcs/gcs-kind.js';
 import { MEMORY } from './memory/memory-kind.js';
+import { POSTGRES } from './postgres/postgres-kind.js';
 import { S3 } from './s3/s3-kind.js';
 import type { ParsedUrl, StoreKind } from './store-kind.js';
 
@@ -14,7 +15,7 @@ import type { ParsedUrl, StoreKind } from './store-kind.js';
  * Every kind of store, in the order of messages. A new one is a line here, and a field of `StoreAccess` if it has
  * settings of its own.
  */
-export const STORES: readonly StoreKind[] = [S3, AZURE, GCS, DYNAMODB, ETCD, FILE, MEMORY];
+export const STORES: readonly StoreKind[] = [S3, AZURE, GCS, DYNAMODB, ETCD, POSTGRES, FILE, MEMORY];
 
 /** The kind of the store with this URL; undefined for a store of the user's own. */
 export function storeKindOf(url: string): StoreKind | undefined {

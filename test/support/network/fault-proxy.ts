@@ -122,9 +122,10 @@ export class FaultProxy {
 
   /**
    * Lets the next matching HTTP request reach the server, waits until the server has answered it, and then
-   * breaks the client's connection in place of passing the answer on.
+   * breaks the client's connection in place of passing the answer on. Of a PostgreSQL client each piece of what it
+   * sends is a request: a statement with its values, in most cases.
    *
-   * @param match decides by the request's line and headers
+   * @param match decides by the request's line and headers, or by the text of such a piece
    * @returns resolves when it has happened
    * @throws Error when the server breaks the connection without an answer, or the proxy is healed or stopped
    * before
@@ -160,11 +161,14 @@ export class FaultProxy {
     server.on('error', () => {});
     // The drop that has taken hold of this connection, and what the server has answered to it so far.
     let drop: { pending: PendingDrop; requestHead: string; reply: Buffer } | undefined;
-    const heads = new HttpRequestHeads((requestHead, body) => {
+    const onRequest = (requestHead: string, body: string) => {
       const at = this.#drops.findIndex(({ match }) => match(requestHead, body));
       const [pending] = at < 0 ? [] : this.#drops.splice(at, 1);
       if (pending) drop = { pending, requestHead, reply: Buffer.alloc(0) };
-    });
+    };
+    const heads = new HttpRequestHeads(onRequest);
+    // PostgreSQL: the first message of a client begins with its length.
+    let isHttp: boolean | undefined;
     const link: Link = {
       client,
       server,
@@ -172,7 +176,9 @@ export class FaultProxy {
         stalled: this.#stalled === 'to-server' || this.#stalled === 'both',
         delayMs: this.#delayMs,
         onBytes: (bytes) => {
-          heads.push(bytes);
+          isHttp ??= bytes[0] !== 0;
+          if (isHttp) heads.push(bytes);
+          else onRequest(bytes.toString('latin1'), '');
           return bytes;
         },
       }),
@@ -182,7 +188,9 @@ export class FaultProxy {
         onBytes: (bytes) => {
           if (!drop) return bytes;
           drop.reply = Buffer.concat([drop.reply, bytes]);
-          const { interim, status } = readReply(drop.reply);
+          const { interim, status } = isHttp
+            ? readReply(drop.reply)
+            : { interim: Buffer.alloc(0), status: statusOf(drop.reply) };
           drop.reply = drop.reply.subarray(interim.length);
           if (status !== undefined) {
             drop.pending.resolve({ requestHead: drop.requestHead, status });
@@ -213,6 +221,11 @@ export class FaultProxy {
     client.resetAndDestroy();
     server.resetAndDestroy();
   }
+}
+
+/** The message `ReadyForQuery` ends the answer of PostgreSQL. */
+function statusOf(reply: Buffer): number | undefined {
+  return reply.subarray(-6).toString('latin1').startsWith('Z\0\0\0\x05') ? 200 : undefined;
 }
 
 /**

@@ -1,7 +1,5 @@
-import { isPort } from '../../base/arguments.js';
-import { splitServers } from '../../base/server-list.js';
 import { checked, filePath, type SettingRows } from '../../settings/setting.js';
-import { type Fail, parsePrefix, type StoreKind } from '../store-kind.js';
+import { parsePrefix, parseServers, type StoreKind } from '../store-kind.js';
 import { parseEtcdAuth } from './etcd-access.js';
 import type { EtcdLeaseStoreOptions } from './etcd-lease-store.js';
 
@@ -46,10 +44,9 @@ export const ETCD: StoreKind<EtcdLeaseStoreOptions> = {
     if (text.split('/', 1)[0]?.includes('@'))
       fail(`no user and password in the URL, but in NODELEASE_ETCD_AUTH or etcd.auth: ${SUCH_AS}`);
     if (text.includes('://')) fail(`${scheme}:// once, in front of the first server, in ${SUCH_AS}`);
-    const list = splitServers(text, 'prefix');
-    if (typeof list === 'string') return fail(`${SUCH_AS} (${list})`);
-    const hosts = list.servers.map((server) => parseServer(server, fail));
-    const prefix = parsePrefix(list.path.slice(1), SUCH_AS, fail);
+    const { servers, path } = parseServers(text, 'prefix', 2379, SUCH_AS, fail);
+    const hosts = servers.map(({ address }) => address);
+    const prefix = parsePrefix(path, SUCH_AS, fail);
     if (prefix === '') fail(`a prefix, which nothing else in the cluster uses, in ${SUCH_AS}`);
     const endpoints = hosts.map((host) => `${scheme === 'etcd' ? 'http' : 'https'}://${host}`);
     return { url: `${scheme}://${hosts.join(',')}/${prefix}`, endpoints, prefix };
@@ -60,13 +57,3 @@ export const ETCD: StoreKind<EtcdLeaseStoreOptions> = {
     return observedAge(new (await import('./etcd-lease-store.js')).EtcdLeaseStore(options), options.clock);
   },
 };
-
-function parseServer(server: string, fail: Fail): string {
-  const [, host = '', port = '2379'] = /^([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i.exec(server) ?? [];
-  if (host === '' || !isPort(Number(port)) || !URL.canParse(`http://${host}`)) {
-    fail(
-      `servers, each HOST or HOST:PORT (an IPv6 address in brackets), with commas between them, in ${SUCH_AS}`,
-    );
-  }
-  return `${host}:${Number(port)}`;
-}

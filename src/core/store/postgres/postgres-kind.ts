@@ -1,0 +1,25 @@
+import { parsePrefix, parseServers, type StoreKind, splitPath } from '../store-kind.js';
+import type { PostgresStoreOptions } from './open-postgres-store.js';
+
+const SUCH_AS = 'postgres://USER@HOST:5432[,HOST:5432]…/DB/prefix';
+
+/** The rows of a table in PostgreSQL that have this prefix. */
+export const POSTGRES: StoreKind<PostgresStoreOptions> = {
+  schemes: ['postgres', 'postgresql'],
+  form: 'postgres://USER@HOST:5432/DB/prefix',
+
+  parse(text, { fail }) {
+    const [, user = '', password, rest = ''] = /^(?:([^/:@]*)(:[^/]*)?@)?(.*)$/s.exec(text) ?? [];
+    if (password !== undefined)
+      fail(`no password in the URL, but in PGPASSWORD or a password file (PGPASSFILE): ${SUCH_AS}`);
+    const { servers, path } = parseServers(rest, 'path', 5432, SUCH_AS, fail);
+    const [database, below] = splitPath(path);
+    const prefix = parsePrefix(below, SUCH_AS, fail);
+    if (database === '' || prefix === '')
+      fail(`a database, and a prefix that no other fleet has, in ${SUCH_AS}`);
+    const root = `${user && `${user}@`}${servers.map(({ address }) => address).join(',')}`;
+    return { url: `postgres://${root}/${database}/${prefix}`, servers, user, database, prefix };
+  },
+
+  open: async (options) => (await import('./open-postgres-store.js')).openPostgresStore(options),
+};
