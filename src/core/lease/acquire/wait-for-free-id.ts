@@ -23,8 +23,11 @@ const SPREAD = 0.2;
  * milliseconds. Most tasks then find the id taken.
  */
 const MAX_EXPIRY_JITTER_MS = 1_000;
-/** The same for an id whose release the store reported, in milliseconds. */
-const NEWS_JITTER_MS = 200;
+/**
+ * The same for an id whose release the store reported, in milliseconds: up to `first`, twice as much after each such
+ * scan in vain, up to `max`. So a task that waits alone is quick, and many scan one after another.
+ */
+const NEWS_JITTER_MS = { first: 70, max: 400 };
 /** Shortest time from one scan to the next, in milliseconds, whatever the store reports. */
 const MIN_PAUSE_MS = 200;
 
@@ -59,6 +62,7 @@ export class WaitForFreeId {
   hasBegun = false;
   /** The pause after the last scan, before jitter, in milliseconds; 0 before the first. */
   #pauseMs = 0;
+  #newsJitterMs = NEWS_JITTER_MS.first;
   #allScannedAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly options: Omit<AcquireContext, 'taskId' | 'retry'>) {
@@ -83,7 +87,7 @@ export class WaitForFreeId {
     const maxPauseMs = durationMs * MAX_PAUSE;
     this.#pauseMs = Math.min(this.#pauseMs === 0 ? waitPollMs : this.#pauseMs * GROWTH, maxPauseMs);
     const spread = 1 + SPREAD * (2 * random.next() - 1);
-    const newsJitterMs = random.next() * NEWS_JITTER_MS;
+    const newsJitterMs = random.next() * this.#newsJitterMs;
     const expiryAt = scan.expiryAt + random.next() * Math.min(MAX_EXPIRY_JITTER_MS, durationMs / 10);
     const allAt = this.#allScannedAt + durationMs;
     const dueAt = () => {
@@ -97,6 +101,9 @@ export class WaitForFreeId {
     const leftMs = () => Math.min(dueAt(), until) - clock.monotonic();
     emit({ type: 'waiting', sleepMs: Math.max(0, leftMs()) });
     for (let ms = leftMs(); ms > 0; ms = leftMs()) await this.#sleep(ms);
+    // Counts only if this scan is in vain, too.
+    if (this.#watch !== undefined && this.#watch.newsAt < Number.POSITIVE_INFINITY)
+      this.#newsJitterMs = Math.min(2 * this.#newsJitterMs, NEWS_JITTER_MS.max);
     this.#watch?.forget();
 
     const now = clock.monotonic();
