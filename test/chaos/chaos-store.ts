@@ -31,6 +31,8 @@ export interface ChaosStore {
   address(ports?: readonly number[]): StoreAddress;
   /** Reads a lease object, past what is tested. */
   read(id: number): Promise<RawLease | undefined>;
+  /** Whether the harm takes writes back that were acknowledged. @default false */
+  readonly goesBack?: boolean;
   /** Harms the servers until the signal aborts, and mends them. Absent where they are left alone. */
   harm?(random: RandomSource, signal: AbortSignal, record: (fault: FaultRecord) => void): Promise<void>;
 }

@@ -152,6 +152,7 @@ export async function startPostgresChaosStore(lossy: boolean) {
     }),
     read,
     harm,
+    goesBack: lossy,
   };
   const stop = async () => {
     await standby.dispose();

@@ -108,7 +108,7 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   const surroundings: Surroundings = { store, pipe: observer.pipe };
   const slots = slotSpecs(tasks, shards).map((spec) => new Slot(spec, surroundings, random));
   const faults: FaultRecord[] = [];
-  const watch = new StoreWatch(store.read, ids);
+  const watch = new StoreWatch(store.read, ids, store.goesBack);
   // Aborts when the time is up, when the caller wants it, or when something failed. Not made by
   // AbortSignal.any() of a time-out: Node 20 may collect that as garbage, and then it never aborts.
   const ended = new AbortController();

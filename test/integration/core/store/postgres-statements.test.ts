@@ -67,19 +67,19 @@ function eventually(type: Parameters<Events>[0]['type'], times: number): [Promis
   return [happened, onEvent];
 }
 
-it('a start takes 6 statements, a release 2, and a renewal 3', async () => {
+it('a start takes 8 statements, a release 2, and a renewal 3', async () => {
   const { first, begin } = await cluster();
   await first.release();
   await statements();
   await (await begin()).release();
   // The second UPDATE is to be refused; the third is the release.
-  expect(await statements()).toEqual({ list: 1, read: 2, replace: 3, notify: 2 });
+  expect(await statements()).toEqual({ list: 1, epoch: 2, read: 2, replace: 3, notify: 2 });
   const [renewed, onEvent] = eventually('renewed', 2);
   const holder = await begin(onEvent);
   await renewed;
   await holder.release();
   const { read, ...others } = await statements();
-  expect(others).toEqual({ list: 1, replace: 5, notify: 4 });
+  expect(others).toEqual({ list: 1, epoch: 2, replace: 5, notify: 4 });
   // The last renewal's look at the settings may still have been to come.
   expect([3, 4]).toContain(read);
 });
