@@ -3,8 +3,8 @@
  * rules 1 to 8. lease.pml has those in full.
  *
  * There are two tasks, one node id, the record of the epoch in cluster.json, and the store. At any moment the store goes
- * back to an earlier state of both objects. A pause, a slow process, a late reply: each is an order in which others go
- * first, so none of them needs a line of its own. An atomic { } is one step. A -D of one of the names at the planted bugs
+ * back to an earlier state of both objects. A pause, a slow process, a late or lost reply: each is an order in which others
+ * go first, so none of them needs a line of its own. An atomic { } is one step. A -D of one of the names at the planted bugs
  * puts that mistake in.
  */
 
@@ -17,19 +17,15 @@
 #ifndef CLAIMS
 #define CLAIMS 3
 #endif
-/* Ticks of the store's clock. */
+/* Ticks of the store's clock: an age of n ticks is a little more than n. */
 #ifndef DURATION
-#define DURATION 2
+#define DURATION 1
 #endif
 #define GRACE 1
 #define LIMIT (DURATION + GRACE)
-/* How long before the deadline a holder gives up (rule 6). */
-#ifndef MARGIN
-#define MARGIN 0
-#endif
 
 /*
- * Rule 12. LOST is more than the versions that the store loses. Store time brings as many in a duration and a grace. At
+ * Rule 12. LOST is more than the versions that a store loses. Store time brings as many in a duration and a grace. At
  * least that is between takes in two epochs (rule 10), so the number of the epoch is a store time that is never too great.
  */
 #define LOST CLAIMS
@@ -49,10 +45,10 @@
 #define IS_QUIET_OVER(t) (record.age >= LIMIT)
 #endif
 
-#ifdef OLD_RECORD /* rule 11: the record of an earlier epoch counts */
+#ifdef OLD_RECORD /* rule 11: a record of an earlier epoch, which came back, counts */
 #define IS_RECORDED true
 #else
-#define IS_RECORDED (record.epoch == epoch)
+#define IS_RECORDED record.present
 #endif
 
 #ifdef NO_SECOND_LOOK /* rule 11: the store is not asked for its epoch after the acquiring write */
@@ -62,9 +58,9 @@
 #endif
 
 #ifdef VACANT_STAYS /* rule 12: an id that no task has held begins at version 1 */
-#define LEAPS(w) (w.body != vacant && w.mark != newest[me].mark)
+#define LEAPS(w, the_mark) (w.body != vacant && w.mark != the_mark)
 #else
-#define LEAPS(w) (w.mark != newest[me].mark)
+#define LEAPS(w, the_mark) (w.mark != the_mark)
 #endif
 
 #ifdef NO_LEAP /* rule 12: the next version is one more */
@@ -90,7 +86,7 @@
 #endif
 
 #ifdef OLDER_IS_LOST /* rule 13: an earlier write of the own tenure counts as the loss of the lease */
-#define IS_MINE(t) (OF_TENURE(t) && (object.etag == known[t].etag || SHOWN(newest[t]) || SHOWN(earlier[t])))
+#define IS_MINE(t) (OF_TENURE(t) && (object.etag == known[t].etag || SHOWN(newest[t]) || SHOWN(late)))
 #else
 #define IS_MINE(t) OF_TENURE(t)
 #endif
@@ -122,19 +118,17 @@ typedef Object {
 Object object;
 byte age;       /* Of the object, by the store's clock. What comes back may have any age, so it has the greatest one. */
 
-/* The epoch that cluster.json names is its etag, too. The age counts from the record. */
-typedef Record { byte epoch; byte age };
-Record record;
-
 byte epoch;     /* That the store tells. */
-bool settled[LOSSES + 1]; /* Whether an epoch was ever recorded for long enough. */
+/* Of this epoch, in cluster.json. One of an earlier epoch, which came back or was written late, is none (rule 11). */
+typedef Record { bool present; byte age };
+Record record;
+bool settled[LOSSES + 1]; /* Whether the record of an epoch was ever old enough. */
 
-/* An earlier state that can come back, also twice. It is kept when a write replaces it, once in an epoch. */
+/* An earlier state, which can come back, also twice. It is kept when a write replaces it, once in an epoch. */
 Object copy;
-byte copy_record;
 bool copies;
 
-/* sent: it may be applied yet. Its sender waits for the answer, or has given it up: then it is late. */
+/* sent: it may be applied yet, or never. applied: the reply may arrive yet, or never. */
 mtype:place = { nowhere, sent, applied };
 
 typedef Write {
@@ -145,17 +139,17 @@ typedef Write {
   byte claim;
   byte version;
   byte mark;
-  byte left;    /* Rule 3: ticks until its sender's clock, read before it was sent, has counted the duration. */
-  bool older    /* A later write of the tenure is known to have been applied. */
+  byte left     /* Rule 3: ticks until its sender's clock, read before it was sent, has counted the duration. */
 };
 
-/* Of each task: whether its work goes on; its tenure, with the etag and the deadline that it knows; its latest write; an earlier one. */
-bool works[2];
+/* Of each task: its tenure, with the etag and the deadline that it knows; its latest write; the epoch before it read the object. */
 Write known[2];
 Write newest[2];
-Write earlier[2];
-bool waits[2];  /* For the answer to its latest write. */
-byte told[2];   /* The epoch before the object was read. */
+byte told[2];
+/* A write that its sender has given up, one at a time; its sender; whether a later write of that tenure is known to be applied. */
+Write late;
+byte sender;
+bool older;
 #ifdef QUIET_FROM_START
 byte waited[2];
 #endif
@@ -163,12 +157,11 @@ byte waited[2];
 byte claims;    /* Number of acquiring writes so far. */
 byte top;       /* The highest version that a tenure had. */
 
-#define IN_TIME(w) (w.left > MARGIN)
-#define WORKING(t) (works[t] && known[t].left > 0)
+#define HOLDS(t) (known[t].claim != 0)
+#define WORKING(t) (known[t].left > 0)
 #define FREE (object.body != held || age >= LIMIT) /* rule 4 */
 #define SHOWN(w) (w.at != nowhere && object.etag == w.etag)
 #define OF_TENURE(t) (object.body == held && object.claim == known[t].claim)
-#define IS_LATE(t) (newest[t].at == sent && !waits[t] || earlier[t].at == sent)
 #define ALIVE(number) (object.etag == number || copy.etag == number)
 
 /* ---- What must never happen ---- */
@@ -192,24 +185,32 @@ never {
 /* ---- The store ---- */
 
 inline forget(w) {
-  w.at = nowhere; w.body = vacant; w.match = NEVER; w.etag = NEVER; w.claim = 0; w.version = 0; w.mark = 0; w.left = 0; w.older = false
+  w.at = nowhere; w.body = vacant; w.match = NEVER; w.etag = NEVER; w.claim = 0; w.version = 0; w.mark = 0; w.left = 0
+}
+inline forget_late() {
+  forget(late); sender = 0; older = false
 }
 
-/* What cannot be applied any more is forgotten, and what cannot be shown, unless its sender waits. */
-inline tidy(w, waiting) {
-  if :: w.match != NEVER && !ALIVE(w.match) -> w.match = NEVER :: else -> skip fi;
+/* An etag that no object can have any more is no etag; what cannot be applied any more is forgotten, and what cannot be shown. */
+inline tidy(t) {
+  if :: !ALIVE(known[t].etag) -> known[t].etag = NEVER :: else -> skip fi;
+  if :: !ALIVE(newest[t].match) -> newest[t].match = NEVER :: else -> skip fi;
   if
-  :: w.at == sent && w.match == NEVER || w.at == applied && !waiting && (!ALIVE(w.etag) || w.left == 0) -> forget(w)
+  :: newest[t].at == sent && newest[t].match == NEVER -> forget(newest[t]); if :: !HOLDS(t) -> told[t] = 0 :: else -> skip fi
   :: else -> skip
   fi
 }
 inline tidy_all() {
-  tidy(newest[0], waits[0]); tidy(earlier[0], false); if :: !ALIVE(known[0].etag) -> known[0].etag = NEVER :: else -> skip fi;
-  tidy(newest[1], waits[1]); tidy(earlier[1], false); if :: !ALIVE(known[1].etag) -> known[1].etag = NEVER :: else -> skip fi
+  tidy(0); tidy(1);
+  if :: !ALIVE(late.match) -> late.match = NEVER :: else -> skip fi;
+  if
+  :: late.at == sent && late.match == NEVER || late.at == applied && (!ALIVE(late.etag) || late.left == 0 || older) -> forget_late()
+  :: else -> skip
+  fi
 }
 
 inline drop_copy() {
-  copy.body = vacant; copy.etag = NEVER; copy.claim = 0; copy.version = 0; copy.mark = 0; copy.free = false; copy_record = 0
+  copy.body = vacant; copy.etag = NEVER; copy.claim = 0; copy.version = 0; copy.mark = 0; copy.free = false
 }
 inline maybe_keep() {
   if
@@ -217,7 +218,7 @@ inline maybe_keep() {
      printf("store: the present state can come back\n");
      copies = true;
      copy.body = object.body; copy.etag = object.etag; copy.claim = object.claim; copy.version = object.version; copy.mark = object.mark;
-     copy.free = FREE; copy_record = record.epoch
+     copy.free = FREE
   :: skip
   fi
 }
@@ -237,22 +238,16 @@ proctype store() {
   do
   :: atomic { newest[0].at == sent && newest[0].match == object.etag -> apply(newest[0], 0) }
   :: atomic { newest[1].at == sent && newest[1].match == object.etag -> apply(newest[1], 1) }
-  :: atomic { earlier[0].at == sent && earlier[0].match == object.etag -> apply(earlier[0], 0) }
-  :: atomic { earlier[1].at == sent && earlier[1].match == object.etag -> apply(earlier[1], 1) }
-  /* What a contender records, perhaps late: in an epoch after the one that it records. */
-  :: atomic { record.epoch < epoch ->
-       maybe_keep();
-       do :: record.epoch++; if :: record.epoch == epoch -> break :: record.epoch < epoch -> break :: record.epoch < epoch -> skip fi od;
-       printf("store: cluster.json has epoch %d\n", record.epoch);
-       record.age = 0; tidy_all() }
+  :: atomic { late.at == sent && late.match == object.etag -> apply(late, sender) }
+  /* Some contender, which may have gone, has recorded the epoch. */
+  :: atomic { !record.present -> printf("store: cluster.json has epoch %d\n", epoch); record.present = true; record.age = 0 }
   :: atomic { epoch < LOSSES ->
        if
-       :: copy.etag != NEVER ->
-          object.body = copy.body; object.etag = copy.etag; object.claim = copy.claim; object.version = copy.version; object.mark = copy.mark;
-          record.epoch = copy_record
+       :: copy.etag != NEVER && copy.etag != object.etag ->
+          object.body = copy.body; object.etag = copy.etag; object.claim = copy.claim; object.version = copy.version; object.mark = copy.mark
        :: skip
        fi;
-       age = LIMIT; record.age = LIMIT; copies = false;
+       age = LIMIT; record.present = false; record.age = LIMIT; copies = false;
        epoch++;
        printf("store: has gone back, epoch %d\n", epoch);
        if :: epoch == LOSSES -> drop_copy() :: else -> skip fi;
@@ -268,172 +263,143 @@ inline start(w) {
 }
 
 #define IS_ETAG_OF(w, number) (w.etag == number || w.match == number)
-#define IS_KNOWN(number, t) (known[t].etag == number || IS_ETAG_OF(newest[t], number) || IS_ETAG_OF(earlier[t], number))
 inline new_etag(w) {
   number = OF_VACANT + 1;
   do
-  :: ALIVE(number) || IS_KNOWN(number, 0) || IS_KNOWN(number, 1) -> number++
+  :: ALIVE(number) || known[0].etag == number || known[1].etag == number || IS_ETAG_OF(late, number) ||
+     IS_ETAG_OF(newest[0], number) || IS_ETAG_OF(newest[1], number) -> number++
   :: else -> break
   od;
   assert(number < ETAGS);
   w.etag = number; number = 0
 }
 
-/* A late write stays one. */
-inline make_room(t) {
+/* No answer comes in time. The write is applied late, or never; or it has been applied, or refused. */
+inline give_up(t) {
   if
-  :: newest[t].at == sent ->
-     earlier[t].at = newest[t].at; earlier[t].body = newest[t].body; earlier[t].match = newest[t].match; earlier[t].etag = newest[t].etag;
-     earlier[t].claim = newest[t].claim; earlier[t].version = newest[t].version; earlier[t].mark = newest[t].mark;
-     earlier[t].left = newest[t].left; earlier[t].older = newest[t].older
-  :: else -> skip
+  :: newest[t].at == sent && late.at == nowhere ->
+     late.at = sent; late.body = newest[t].body; late.match = newest[t].match; late.etag = newest[t].etag;
+     late.claim = newest[t].claim; late.version = newest[t].version; late.mark = newest[t].mark; late.left = newest[t].left;
+     sender = t; older = false
+  :: skip
   fi;
   forget(newest[t])
 }
 
 inline send(t, the_body, the_match) {
-  make_room(t);
+  give_up(t);
   newest[t].body = the_body; newest[t].match = the_match;
   newest[t].claim = known[t].claim; newest[t].version = known[t].version; newest[t].mark = known[t].mark;
   new_etag(newest[t]);
-  newest[t].at = sent; waits[t] = true;
-  if :: the_body == held -> start(newest[t]) :: else -> skip fi
+  newest[t].at = sent
 }
 
-/* A refusal, a time-out, a lost connection, 500 or 503. The write has been applied, or it will be, or never. One at a time is late. */
-inline give_up(t) {
-  waits[t] = false;
+/* The last write known to be applied is this one: its etag, and the deadline by when it was sent (rule 3). A later one is not nearer. */
+inline adopt(t, w) {
+  if :: w.left > known[t].left -> known[t].left = w.left :: else -> skip fi;
+  known[t].etag = (ALIVE(w.etag) -> w.etag : NEVER)
+}
+inline adopt_newest(t) {
+  adopt(t, newest[t]); forget(newest[t]);
   if
-  :: newest[t].at == sent && !IS_LATE(1 - t) && earlier[t].at != sent -> skip
-  :: newest[t].at == sent -> forget(newest[t])
-  :: newest[t].at != sent -> tidy(newest[t], false)
+  :: late.at == sent && sender == t && !older -> late.left = 0; older = true
+  :: late.at == applied && sender == t -> forget_late()
+  :: else -> skip
   fi
 }
 
-/* The last write known to be applied is this one: its etag, and the deadline by when it was sent (rule 3). */
-inline adopt(t, w) {
-  known[t].left = w.left;
-  known[t].etag = (ALIVE(w.etag) -> w.etag : NEVER);
-  forget(w)
-}
-inline adopt_newest(t) {
-  adopt(t, newest[t]); waits[t] = false;
-  if :: earlier[t].at == sent -> earlier[t].older = true; earlier[t].left = 0 :: else -> forget(earlier[t]) fi
+/* Rules 2 and 12: lease-state.ts, nextVersion(). */
+inline take(w, the_epoch, the_mark) {
+  printf("task %d: claims the id\n", me);
+  claims++;
+  told[me] = the_epoch;
+  newest[me].body = held; newest[me].match = w.etag; newest[me].mark = the_mark; newest[me].claim = claims;
+  if
+  :: LEAPS(w, newest[me].mark) -> newest[me].version = LEAP(w.version, the_epoch)
+  :: else -> newest[me].version = w.version + 1
+  fi;
+  new_etag(newest[me]);
+  newest[me].at = sent;
+  start(newest[me])
 }
 
+/* The id is the task's own now. */
 inline begin(t) {
   assert(VERSION_RISES(newest[t]));
-  top = newest[t].version;
-  works[t] = true; told[t] = 0;
-  known[t].claim = newest[t].claim; known[t].version = newest[t].version; known[t].mark = newest[t].mark;
   printf("task %d: holds the id, version %d\n", t, newest[t].version);
+  top = newest[t].version;
+  told[t] = 0;
+  known[t].claim = newest[t].claim; known[t].version = newest[t].version; known[t].mark = newest[t].mark;
   adopt_newest(t)
 }
 
-/* Rules 5 and 13: keeper.ts, #readBack() and #adopt(). */
+/* Rules 5 and 13: keeper.ts, #readBack() and #adopt(). A read that shows the latest write is like the reply to it. */
 inline read_back(t) {
   assert(NEVER_REVIVED(t));
   if
-  :: SHOWN(newest[t]) -> printf("task %d: sees its latest write\n", t); adopt_newest(t)
-  :: !SHOWN(newest[t]) && SHOWN(earlier[t]) && !earlier[t].older -> printf("task %d: sees its write\n", t); adopt(t, earlier[t])
-  :: !SHOWN(newest[t]) && (!SHOWN(earlier[t]) || earlier[t].older) ->
-     if
-     :: object.etag == known[t].etag -> skip
-     :: else -> printf("task %d: sees an earlier write of its own\n", t); known[t].etag = object.etag; COUNT_READ(t)
-     fi
+  :: SHOWN(late) && sender == t && !older -> printf("task %d: sees its late write\n", t); adopt(t, late); forget_late()
+  :: !(SHOWN(late) && sender == t && !older) ->
+     printf("task %d: sees an earlier write of its own\n", t); known[t].etag = object.etag; COUNT_READ(t)
   fi
 }
 
 /* Rule 7: the work ends with the tenure. What is late stays late. */
 inline end(t) {
   printf("task %d: has ended\n", t);
-  if :: waits[t] -> give_up(t) :: else -> skip fi;
-  works[t] = false; told[t] = 0; forget(known[t]);
-  if :: newest[t].at == applied -> forget(newest[t]) :: else -> skip fi;
-  if :: earlier[t].at == applied -> forget(earlier[t]) :: else -> skip fi;
-  make_room(t);
-  earlier[t].left = 0; earlier[t].older = false;
+  give_up(t);
+  forget(known[t]); told[t] = 0;
+  if :: late.at != nowhere && sender == t -> late.left = 0; older = false :: else -> skip fi;
 #ifdef QUIET_FROM_START
-  waited[t] = 0
+  waited[t] = 0;
 #endif
+  tidy_all()
 }
 
-/* Rule 8: keeper.ts, giveBack(). The work has ended. The etag is the known one, or the one that the object has. */
-inline leave(t, the_match) {
+/* Rule 8: keeper.ts, giveBack(). The work has ended. No reply is needed. */
+inline release(t, the_match) {
   printf("task %d: releases\n", t);
-  works[t] = false; known[t].left = 0;
-  send(t, tombstone, the_match)
+  known[t].left = 0;
+  send(t, tombstone, the_match);
+  if
+  :: the_match == object.etag -> apply(newest[t], t)
+  :: skip
+  fi;
+  end(t)
 }
 
-inline take(w, the_epoch, the_mark) {
-  claims++;
-  told[me] = the_epoch;
-  newest[me].mark = the_mark; newest[me].match = w.etag;
-  if
-  :: LEAPS(w) -> newest[me].version = LEAP(w.version, the_epoch)
-  :: else -> newest[me].version = w.version + 1
-  fi;
-  printf("task %d: claims the id, version %d\n", me, newest[me].version);
-  newest[me].body = held; newest[me].claim = claims; new_etag(newest[me]); newest[me].at = sent; waits[me] = true;
-  start(newest[me])
-}
+/* A bound, and the tasks are alike: the first one is task 0. */
+#define MAY_CLAIM(t) (claims < CLAIMS && (claims > 0 || t == 0) && !HOLDS(t) && newest[t].at == nowhere)
 
 proctype task(byte me) {
   byte number;
-contend:
+  do
   /*
-   * acquirer.ts and claim.ts. The settings and the epoch, then the object, then the write: any time may pass between them.
-   * So the epoch is the present one, or an earlier one that was settled once; the object is the present one, or one that
-   * may come back and was free once.
+   * acquirer.ts and claim.ts: the settings and the epoch, then the object, then the write. Any time may pass between
+   * them. So the epoch is the present one, or one that was settled once; the object is the present one, or one that may
+   * come back and was free once.
    */
-  if
-  :: atomic { claims < CLAIMS && (claims > 0 || me == 0) && IS_RECORDED && IS_QUIET_OVER(me) && FREE -> take(object, epoch, record.epoch) }
-  :: atomic { claims < CLAIMS && (claims > 0 || me == 0) && IS_RECORDED && IS_QUIET_OVER(me) && copy.free && copy.etag != object.etag ->
-       printf("task %d: saw it when it was free\n", me); take(copy, epoch, record.epoch) }
-  :: atomic { claims < CLAIMS && claims > 0 && epoch > 0 && FREE ->
-       number = 0;
-       do :: number + 1 < epoch -> number++ :: break od;
-       if :: settled[number] -> told[me] = number :: else -> number = 0; goto contend fi;
-       number = 0; printf("task %d: asked for the epoch when it was %d\n", me, told[me]);
-       take(object, told[me], told[me]) }
-  :: atomic { claims < CLAIMS && claims > 0 && epoch > 0 && copy.free && copy.etag != object.etag ->
-       number = 0;
-       do :: number + 1 < epoch -> number++ :: break od;
-       if :: settled[number] -> told[me] = number :: else -> number = 0; goto contend fi;
-       number = 0; printf("task %d: asked for the epoch when it was %d, and saw the object when it was free\n", me, told[me]);
-       take(copy, told[me], told[me]) }
-  fi;
+  :: atomic { MAY_CLAIM(me) && IS_RECORDED && IS_QUIET_OVER(me) && FREE -> take(object, epoch, record.present * epoch) }
+  :: atomic { MAY_CLAIM(me) && IS_RECORDED && IS_QUIET_OVER(me) && copy.free && copy.etag != object.etag ->
+       take(copy, epoch, record.present * epoch) }
+  :: atomic { MAY_CLAIM(me) && epoch > 0 && FREE -> printf("task %d: has asked for the epoch when it was 0\n", me); take(object, 0, 0) }
+  :: atomic { MAY_CLAIM(me) && epoch > 0 && copy.free && copy.etag != object.etag ->
+       printf("task %d: has asked for the epoch when it was 0\n", me); take(copy, 0, 0) }
+#if LOSSES > 1
+  :: atomic { MAY_CLAIM(me) && epoch > 1 && settled[1] && FREE -> printf("task %d: has asked for the epoch when it was 1\n", me); take(object, 1, 1) }
+#endif
+  /* Rule 11. A read-back shows no more than the reply (rule 5). */
+  :: atomic { !HOLDS(me) && newest[me].at == applied && newest[me].left > 0 && IS_SAME_EPOCH(me) -> begin(me) }
+  :: atomic { !HOLDS(me) && newest[me].at != nowhere -> end(me) }
 
-  if
-  /* Rule 11. A read-back shows no more than the answer (rule 5), and a later answer only shortens the tenure. */
-  :: atomic { newest[me].at == applied && IN_TIME(newest[me]) && IS_SAME_EPOCH(me) -> begin(me) }
-  :: atomic { end(me); goto contend }
-  fi;
-
-hold: /* holder.ts, #keep() */
-  if
-  :: atomic { IN_TIME(known[me]) -> printf("task %d: renews\n", me); send(me, held, known[me].etag) }
-  :: atomic { known[me].left > 0 && known[me].etag != NEVER -> leave(me, known[me].etag); goto released }
-  :: atomic { known[me].left > 0 && OF_TENURE(me) && object.etag != known[me].etag -> leave(me, object.etag); goto released }
-  :: atomic { end(me); goto contend } /* A crash; or rules 6 and 7, out of time. */
-  fi;
-  if
-  :: atomic { newest[me].at == applied && known[me].left > 0 -> adopt_newest(me); goto hold }
-  :: atomic { give_up(me) }
-  :: atomic { end(me); goto contend }
-  fi;
-
-doubt: /* Rules 5, 6 and 13: what became of the renewal is not known. */
-  if
-  :: atomic { IS_MINE(me) && known[me].left > 0 -> read_back(me); goto hold }
-  :: atomic { !IS_MINE(me) -> printf("task %d: finds that the lease is lost\n", me); assert(LOST_TO_ANOTHER(me)); end(me); goto contend }
-  :: atomic { end(me); goto contend }
-  :: atomic { known[me].left > 0 && known[me].etag != NEVER -> leave(me, known[me].etag); goto released }
-  :: atomic { known[me].left > 0 && OF_TENURE(me) && object.etag != known[me].etag -> leave(me, object.etag); goto released }
-  fi;
-
-released:
-  atomic { end(me); goto contend }
+  /* holder.ts, #keep(): a renewal, also one after a renewal without a reply; the reply; a read. */
+  :: atomic { HOLDS(me) && known[me].etag != NEVER -> printf("task %d: renews\n", me); send(me, held, known[me].etag); start(newest[me]) }
+  :: atomic { HOLDS(me) && newest[me].at == applied -> assert(NEVER_REVIVED(me)); adopt_newest(me) }
+  :: atomic { HOLDS(me) && IS_MINE(me) && object.etag != known[me].etag && !SHOWN(newest[me]) -> read_back(me) }
+  :: atomic { HOLDS(me) && !IS_MINE(me) -> printf("task %d: finds that the lease is lost\n", me); assert(LOST_TO_ANOTHER(me)); end(me) }
+  :: atomic { HOLDS(me) && known[me].etag != NEVER -> release(me, known[me].etag) }
+  :: atomic { HOLDS(me) && OF_TENURE(me) && object.etag != known[me].etag -> release(me, object.etag) }
+  :: atomic { HOLDS(me) -> end(me) } /* A crash; or rules 6 and 7, out of time. */
+  od
 }
 
 /* ---- Time ---- */
@@ -441,10 +407,10 @@ released:
 inline count_down(w) {
   if :: w.left > 0 -> w.left-- :: else -> skip fi
 }
-/* Rule 3: the tenure is over, and nothing of it is asked for any more. */
+/* Rule 3: what is over is over. */
 inline lapse(t) {
   if
-  :: known[t].claim != 0 && known[t].left == 0 -> works[t] = false; newest[t].left = 0; earlier[t].left = 0; earlier[t].older = false
+  :: HOLDS(t) && known[t].left == 0 || !HOLDS(t) && newest[t].at != nowhere && newest[t].left == 0 -> end(t)
   :: else -> skip
   fi
 }
@@ -454,13 +420,12 @@ proctype clock() {
        printf("a tick\n");
        if :: age < LIMIT -> age++ :: else -> skip fi;
        if :: record.age < LIMIT -> record.age++ :: else -> skip fi;
-       if :: record.age == LIMIT && record.epoch == epoch -> settled[epoch] = true :: else -> skip fi;
-       count_down(known[0]); count_down(newest[0]); count_down(earlier[0]);
-       count_down(known[1]); count_down(newest[1]); count_down(earlier[1]);
-       lapse(0); lapse(1);
+       if :: record.age == LIMIT && record.present -> settled[epoch] = true :: else -> skip fi;
+       count_down(known[0]); count_down(newest[0]); count_down(known[1]); count_down(newest[1]); count_down(late);
+       lapse(0); lapse(1)
 #ifdef QUIET_FROM_START
-       if :: waited[0] < LIMIT && known[0].claim == 0 -> waited[0]++ :: else -> skip fi;
-       if :: waited[1] < LIMIT && known[1].claim == 0 -> waited[1]++ :: else -> skip fi
+       ; if :: waited[0] < LIMIT && !HOLDS(0) -> waited[0]++ :: else -> skip fi;
+       if :: waited[1] < LIMIT && !HOLDS(1) -> waited[1]++ :: else -> skip fi
 #endif
      }
   od
@@ -468,10 +433,10 @@ proctype clock() {
 
 init {
   atomic {
-    object.body = vacant; object.etag = OF_VACANT; age = LIMIT; record.age = LIMIT; settled[0] = true;
-    drop_copy();
-    forget(known[0]); forget(newest[0]); forget(earlier[0]);
-    forget(known[1]); forget(newest[1]); forget(earlier[1]);
+    object.body = vacant; object.etag = OF_VACANT; age = LIMIT;
+    record.present = true; record.age = LIMIT; settled[0] = true;
+    drop_copy(); forget_late();
+    forget(known[0]); forget(newest[0]); forget(known[1]); forget(newest[1]);
     run task(0); run task(1); run store(); run clock()
   }
 }
