@@ -91,6 +91,14 @@
 #define IS_MINE(t) OF_TENURE(t)
 #endif
 
+#ifdef KEPT /* rule 13, and no bug: a holder whose object has fallen back in each epoch renews again */
+#define NOTE_FALL(t) fell[t] = fell[t] | 1 << epoch
+#define NOT_KEPT(t) (fell[t] != (1 << LOSSES + 1) - 2)
+#else
+#define NOTE_FALL(t) skip
+#define NOT_KEPT(t) true
+#endif
+
 /* ---- What there is ---- */
 
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
@@ -152,6 +160,9 @@ byte sender;
 bool older;
 #ifdef QUIET_FROM_START
 byte waited[2];
+#endif
+#ifdef KEPT
+byte fell[2];   /* The epochs, as bits. */
 #endif
 
 byte claims;    /* Number of acquiring writes so far. */
@@ -339,7 +350,7 @@ inline read_back(t) {
   if
   :: SHOWN(late) && sender == t && !older -> printf("task %d: sees its late write\n", t); adopt(t, late); forget_late()
   :: !(SHOWN(late) && sender == t && !older) ->
-     printf("task %d: sees an earlier write of its own\n", t); known[t].etag = object.etag; COUNT_READ(t)
+     printf("task %d: sees an earlier write of its own\n", t); known[t].etag = object.etag; NOTE_FALL(t); COUNT_READ(t)
   fi
 }
 
@@ -351,6 +362,9 @@ inline end(t) {
   if :: late.at != nowhere && sender == t -> late.left = 0; older = false :: else -> skip fi;
 #ifdef QUIET_FROM_START
   waited[t] = 0;
+#endif
+#ifdef KEPT
+  fell[t] = 0;
 #endif
   tidy_all()
 }
@@ -393,7 +407,7 @@ proctype task(byte me) {
 
   /* holder.ts, #keep(): a renewal, also one after a renewal without a reply; the reply; a read. */
   :: atomic { HOLDS(me) && known[me].etag != NEVER -> printf("task %d: renews\n", me); send(me, held, known[me].etag); start(newest[me]) }
-  :: atomic { HOLDS(me) && newest[me].at == applied -> assert(NEVER_REVIVED(me)); adopt_newest(me) }
+  :: atomic { HOLDS(me) && newest[me].at == applied -> assert(NEVER_REVIVED(me)); assert(NOT_KEPT(me)); adopt_newest(me) }
   :: atomic { HOLDS(me) && IS_MINE(me) && object.etag != known[me].etag && !SHOWN(newest[me]) -> read_back(me) }
   :: atomic { HOLDS(me) && !IS_MINE(me) -> printf("task %d: finds that the lease is lost\n", me); assert(LOST_TO_ANOTHER(me)); end(me) }
   :: atomic { HOLDS(me) && known[me].etag != NEVER -> release(me, known[me].etag) }
