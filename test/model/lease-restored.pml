@@ -29,7 +29,6 @@
  * least that is between takes in two epochs (rule 10), so the number of the epoch is a store time that is never too great.
  */
 #define LOST CLAIMS
-#define BY_TIME(number) ((number) * LOST)
 
 /* ---- The planted bugs ---- */
 
@@ -73,6 +72,12 @@
 #define LEAP(version, number) MAX((version) + LOST, BY_TIME(number)) + 1
 #endif
 
+#ifdef COARSE_TIME /* rule 12: the store time is read in steps of more than a duration and a grace */
+#define BY_TIME(number) ((number) / 2 * LOST)
+#else
+#define BY_TIME(number) ((number) * LOST)
+#endif
+
 #ifdef TOMBSTONE_UNMARKED /* rule 12: a tombstone has no mark of the epoch, so each tenure leaps */
 #define MARK_OF(w) (w.body == tombstone -> NO_MARK : w.mark)
 #else
@@ -91,7 +96,7 @@
 #define IS_MINE(t) OF_TENURE(t)
 #endif
 
-#ifdef KEPT /* rule 13, and no bug: a holder whose object has fallen back in each epoch renews again */
+#ifdef KEPT /* rule 13, no bug but what has to be possible: a holder whose object has fallen back in each epoch renews */
 #define NOTE_FALL(t) fell[t] = fell[t] | 1 << epoch
 #define NOT_KEPT(t) (fell[t] != (1 << LOSSES + 1) - 2)
 #else
