@@ -28,7 +28,7 @@
  * Rule 12. LOST is more than the versions that a store loses. Store time brings as many in a duration and a grace. At
  * least that is between takes in two epochs (rule 10), so the number of the epoch is a store time that is never too great.
  */
-#define LOST CLAIMS
+#define LOST (CLAIMS + 1)
 
 /* ---- The planted bugs ---- */
 
@@ -66,10 +66,10 @@
 #define LEAP(version, number) ((version) + 1)
 #elif defined(ONE_FLOOR) /* rule 12: versions leap by number alone */
 #define LEAP(version, number) ((version) + LOST + 1)
-#elif defined(FAR_LEAP) /* rule 12: the leap by number is more than store time brings in a duration and a grace */
+#elif defined(FAR_LEAP) /* rule 12: the leap by number counts where it is above store time */
 #define LEAP(version, number) MAX((version) + 2 * LOST, BY_TIME(number)) + 1
 #else
-#define LEAP(version, number) MAX((version) + LOST, BY_TIME(number)) + 1
+#define LEAP(version, number) (BY_TIME(number) > (version) -> BY_TIME(number) : (version) + LOST) + 1
 #endif
 
 #ifdef COARSE_TIME /* rule 12: the store time is read in steps of more than a duration and a grace */
