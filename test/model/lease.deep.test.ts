@@ -5,7 +5,7 @@ import { packageRoot } from '../support/package-root.js';
 import { documentedStates, firstOfEach, verify } from '../support/programs/spin.js';
 import { isTrimmed } from '../support/setup/tiers.js';
 
-// docs/design/model.md says what the model shows.
+// docs/design/model.md says what the model shows, and in a section of its own what lease-restored.pml does.
 
 const MODEL = join(packageRoot, 'test/model/lease.pml');
 
@@ -36,7 +36,8 @@ const FOUND_BY: Readonly<Record<string, keyof typeof PROPERTIES>> = {
   PROOF_AT_ONCE: 'proof',
 };
 
-const documented = documentedStates(readFileSync(join(packageRoot, 'docs/design/model.md'), 'utf8'));
+const page = readFileSync(join(packageRoot, 'docs/design/model.md'), 'utf8');
+const documented = documentedStates(page.split('## A store that goes back')[0] ?? '');
 
 describe('the model of the protocol', { timeout: 900_000 }, () => {
   it('is documented with each planted bug that it has', () => {
