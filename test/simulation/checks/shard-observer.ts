@@ -5,11 +5,6 @@ import type { SimulatedProcess } from '../world/simulated-process.js';
 import { StartFaults } from '../world/start-faults.js';
 import type { World } from '../world/world.js';
 
-/** How many epochs a series of them has. */
-const SERIES_EPOCHS = 2 ** 20;
-
-const seriesOf = (epoch: number) => Math.floor(epoch / SERIES_EPOCHS);
-
 /** A task that takes part in the ownership of shards. */
 export interface ShardTask {
   readonly name: string;
@@ -98,10 +93,10 @@ export class ShardObserver {
   afterWrite(body: string): void {
     const { epoch, members } = decodeMap(body);
     // A beginning draws a later series where the task that drew before has not finished (T10).
-    const isFirst = members.length === 0 && epoch % SERIES_EPOCHS === 1;
+    const isFirst = members.length === 0 && epoch !== this.#epoch + 1;
     // The first map of an earlier series, which arrives after the map has been deleted, is damage: no task
     // follows it.
-    const isLate = isFirst && seriesOf(epoch) < seriesOf(this.#epoch);
+    const isLate = isFirst && epoch < this.#epoch;
     if (epoch !== this.#epoch + 1 && !(isFirst && epoch > this.#epoch) && !(isLate && this.#wasDamaged))
       this.fail('shards', `the map goes from epoch ${this.#epoch} to ${epoch}`);
     if (!isLate) this.#epoch = epoch;

@@ -221,7 +221,7 @@ const LEAP = { perSecond: 2 ** 20, else: 2 ** 32 } as const;
  * @param storeNow milliseconds since the Unix epoch
  */
 export function leapt(from: number, storeNow: number): number {
-  const byTime = Math.floor(storeNow / 1_000) * LEAP.perSecond;
+  const byTime = Math.floor((storeNow * LEAP.perSecond) / 1_000);
   return byTime > from ? byTime : from + LEAP.else;
 }
 
