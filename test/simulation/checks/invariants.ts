@@ -182,7 +182,9 @@ export class Invariants {
       if (process.alive && !process.stopped && workRuns())
         this.#fail('deadline', `the command of ${name} runs on after its lease was lost: ${error.detail}`);
     });
-    if (error.reason !== 'taken') return;
+    // What it has heard may have been lost since.
+    const { restored } = this.world;
+    if (error.reason !== 'taken' || (this.#lastSent.get(process) ?? 0) < (restored.at(-1)?.at ?? 0)) return;
     const object = this.#objects.get(lease.id);
     if (object?.held && object.version === lease.version && object.taskId === lease.taskId) {
       this.#fail(
