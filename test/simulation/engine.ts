@@ -16,13 +16,16 @@ export interface Engine {
   readonly observesAges?: boolean;
   /** Whether tasks take part in the ownership of shards. @default false */
   readonly ownsShards?: boolean;
+  /** Whether the store may go back, and tells its epoch where it does. @default false */
+  readonly knowsEpochs?: boolean;
 }
 
-export const shippedEngine: Engine = { acquire: acquireLease };
-export const observedEngine: Engine = { acquire: acquireLease, observesAges: true };
+export const shippedEngine: Engine = { acquire: acquireLease, knowsEpochs: true };
+export const observedEngine: Engine = { ...shippedEngine, observesAges: true };
 
 /** Each host has a sticky key, which two or three of them share. */
 export const stickyEngine: Engine = {
+  ...shippedEngine,
   acquire: (options) => {
     const host = Number(/^task-(\d+)/.exec(options.taskId)?.[1]);
     return acquireLease({

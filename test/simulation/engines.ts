@@ -1,6 +1,6 @@
 import { plainProtocol } from './comparison/plain-protocol.js';
 import { type Engine, observedEngine, shardsEngine, shippedEngine, stickyEngine } from './engine.js';
-import { FAULT_KINDS, MAP_DAMAGED, PROGRAM_GONE } from './world/conditions.js';
+import { FAULT_KINDS, MAP_DAMAGED, PROGRAM_GONE, STORE_RESTORED } from './world/conditions.js';
 import { RECIPE_FAULTS } from './zookeeper/conditions.js';
 
 /** The engines that a simulation can run, by the name that `--engine` takes. */
@@ -22,5 +22,10 @@ export const ENGINE_NAMES: readonly string[] = [...Object.keys(ENGINES), RECIPES
 /** The kinds of faults that there are in the world of this engine. */
 export function faultKindsOf(engine: string): readonly string[] {
   if (engine === RECIPES) return RECIPE_FAULTS;
-  return ENGINES[engine]?.ownsShards ? [...FAULT_KINDS, MAP_DAMAGED, PROGRAM_GONE] : FAULT_KINDS;
+  const { ownsShards, knowsEpochs } = ENGINES[engine] ?? {};
+  return [
+    ...FAULT_KINDS,
+    ...(ownsShards ? [MAP_DAMAGED, PROGRAM_GONE] : []),
+    ...(knowsEpochs ? [STORE_RESTORED] : []),
+  ];
 }

@@ -27,6 +27,7 @@ const candidates = 'src/core/lease/acquire/candidates.js';
 const partialListing = 'src/core/lease/acquire/partial-listing.js';
 const retirement = 'src/core/lease/operate/retirement.js';
 const tenureTime = 'src/core/lease/hold/store-tenure-time.js';
+const settledEpoch = 'src/core/lease/acquire/settled-epoch.js';
 
 /** Every mistake that the simulator is known to find, by the name that `--plant` takes. */
 export const PLANTS: readonly Plant[] = [
@@ -65,9 +66,9 @@ export const PLANTS: readonly Plant[] = [
       { file: keeper, from: 'storeNow: session.storeNow().min', to: 'storeNow: clock.now()' },
       {
         file: acquirer,
-        from: 'const chance = availability(state, object.age, cluster.config.graceMs);',
-        to: `const overdueMs = state.kind === 'held' ? clock.now() - state.timestamp - cluster.config.graceMs : 0;
-        const chance = state.kind !== 'held' ? availability(state, object.age, cluster.config.graceMs)
+        from: 'const chance = availability(state, object.age, config.graceMs);',
+        to: `const overdueMs = state.kind === 'held' ? clock.now() - state.timestamp - config.graceMs : 0;
+        const chance = state.kind !== 'held' ? availability(state, object.age, config.graceMs)
             : overdueMs > 0 ? { kind: 'free', from: 'expired' } : { kind: 'held', waitMs: 1 - overdueMs };`,
       },
       // Ages say nothing any more: every object has to be read.
@@ -163,7 +164,7 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: acquirer,
-        from: 'const chance = availability(state, object.age, cluster.config.graceMs);',
+        from: 'const chance = availability(state, object.age, config.graceMs);',
         to: "const own = this.options.wanted;\n        const chance = availability(state.kind === 'held' ? { ...state, durationMs: own.durationMs } : state, object.age, own.graceMs);",
       },
       {
@@ -219,8 +220,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: keeper,
-        from: 'this.check();\n        const sentAt = this.#sent.get(held.renewal);',
-        to: 'const sentAt = this.#sent.get(held.renewal);',
+        from: 'this.check();\n        this.#etag = etag;',
+        to: 'this.#etag = etag;',
       },
     ],
   },
@@ -368,8 +369,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: claim,
-        from: 'Math.max(this.#lastIdTimestamp(previous, durationMs), idFloor);',
-        to: 'this.#lastIdTimestamp(previous, durationMs);',
+        from: 'Math.max(this.#lastIdTimestamp(previous, durationMs, mark), idFloor);',
+        to: 'this.#lastIdTimestamp(previous, durationMs, mark);',
       },
     ],
   },
@@ -550,6 +551,117 @@ export const PLANTS: readonly Plant[] = [
         file: 'test/simulation/world/simulated-process.js',
         from: 'this.resumedAt = this.scheduler.now;',
         to: 'this.resumedAt = this.scheduler.now;\n        this.stoodMs = (this.stoodMs ?? 0) + this.scheduler.now - this.stoppedAt;\n        this.stoppedAt = undefined;',
+      },
+    ],
+  },
+  {
+    name: 'epoch-without-waiting',
+    breaks: 'ids are taken as soon as a new epoch is recorded, while lost tenures still run (rule 10)',
+    edits: [{ file: settledEpoch, from: 'if (epoch?.settling !== true)', to: 'if (true)' }],
+  },
+  {
+    name: 'free-ids-at-once',
+    breaks: 'in a new epoch only leases have to wait, not ids that look free (rule 10)',
+    edits: [
+      {
+        file: settledEpoch,
+        from: "return { kind: 'settling', until };",
+        to: "return { kind: 'settling', until, told };",
+      },
+      {
+        file: acquirer,
+        from: "if (step.kind === 'recorded')",
+        to: "const candidates = scan.candidates.filter(({ row }) => row === undefined || row.size <= nativeCodec.tombstoneMaxBytes);\n            if (step.kind === 'settling' && candidates.length > 0)\n                return { scan: { ...scan, candidates }, epoch: step.told };\n            if (step.kind === 'recorded')",
+      },
+    ],
+  },
+  {
+    name: 'one-look-at-the-epoch',
+    breaks: 'the epoch is not looked at again after the acquiring write (rule 11)',
+    edits: [
+      {
+        file: claim,
+        from: '!== epoch)\n            return undefined;',
+        to: '=== 0)\n            return undefined;',
+      },
+    ],
+  },
+  {
+    name: 'proof-in-another-epoch',
+    breaks:
+      'a store that goes back before the acquiring write is repeated counts as one that ignores conditions',
+    edits: [
+      {
+        file: claim,
+        from: '!== epoch)\n                return false;',
+        to: '=== 0)\n                return false;',
+      },
+    ],
+  },
+  {
+    name: 'next-version',
+    breaks: 'the next version is one more, also where later ones may have been lost (rule 12)',
+    edits: [
+      {
+        file: leaseState,
+        from: '? leapt(versionOf(previous), tenure.storeNow)',
+        to: '? versionOf(previous)',
+      },
+    ],
+  },
+  {
+    name: 'leap-by-number',
+    breaks: 'versions leap by a number alone, which comes again where a leap is lost (rule 12)',
+    edits: [
+      {
+        file: leaseState,
+        from: 'return byTime > from ? byTime : from + LEAP.else;',
+        to: 'return from + LEAP.else;',
+      },
+    ],
+  },
+  {
+    name: 'mark-dropped',
+    breaks:
+      'a tombstone does not keep the mark of its epoch, so that every tenure leaps, past the time (rule 12)',
+    edits: [
+      {
+        file: leaseState,
+        from: 'durationMs: 0, stampedUntil, sticky, history, epoch };',
+        to: 'durationMs: 0, stampedUntil, sticky, history };',
+      },
+    ],
+  },
+  {
+    name: 'generation-kept',
+    breaks: 'a late tombstone of a lost change of the size keeps its id for ever (liveness)',
+    edits: [
+      {
+        file: 'src/core/lease/session/cluster-store.js',
+        from: 'generation: leapt(generation, session.storeNow().min),',
+        to: 'generation,',
+      },
+    ],
+  },
+  {
+    name: 'older-is-lost',
+    breaks: 'a holder gives up when its object shows an earlier write of its own (rule 13)',
+    edits: [
+      {
+        file: keeper,
+        from: 'if (held.renewal < this.#held.renewal)\n            return;',
+        to: "if (held.renewal < this.#held.renewal)\n            return this.loseTo('its object is older');",
+      },
+    ],
+  },
+  {
+    name: 'older-counts-anew',
+    breaks: 'the deadline moves when the object shows an earlier write (rule 13)',
+    edits: [
+      {
+        file: keeper,
+        from: 'if (held.renewal < this.#held.renewal)\n            return;',
+        to: 'if (held.renewal < this.#held.renewal) {\n            this.#sentAt = this.options.clock.monotonic();\n            return;\n        }',
       },
     ],
   },

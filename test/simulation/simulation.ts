@@ -9,11 +9,13 @@ import {
   MAP_DAMAGED,
   type PlannedFault,
   type SimulationSize,
+  STORE_RESTORED,
   shardsBoundMs,
 } from './world/conditions.js';
 import { Host } from './world/host.js';
 import { Machine } from './world/machine.js';
 import { planMapDamage } from './world/map-damage.js';
+import { drawRestores, planRestores } from './world/restores.js';
 import { Scaling } from './world/scaling.js';
 import { SimulatedProcess } from './world/simulated-process.js';
 import { SimulatedStore } from './world/simulated-store.js';
@@ -59,8 +61,10 @@ const JUST_AFTER_MS = 0.01;
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SeedResult> {
   const conditions = drawConditions(seed, options.size, options.only);
   const { allowed, recording = false, engine = shippedEngine } = options;
-  const { observesAges = false, ownsShards = false } = engine;
-  const world = new World(conditions, { allowed, only: options.only, recording, observesAges });
+  const { observesAges = false, ownsShards = false, knowsEpochs = false } = engine;
+  const only: ReadonlySet<string> | undefined = options.only;
+  const restores = knowsEpochs && only?.has(STORE_RESTORED) !== false ? drawRestores(conditions) : [];
+  const world = new World(conditions, { allowed, only, recording, observesAges, restores });
   const { scheduler, invariants } = world;
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
   const started = hosts.filter((host, index) => {
@@ -79,10 +83,12 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
       befall(fault, `${number} ${described(fault)}`, world, started),
     );
   }
-  const only: ReadonlySet<string> | undefined = options.only;
+  planRestores(world);
   if (ownsShards && only?.has(MAP_DAMAGED) !== false) planMapDamage(world);
   const shardsMs = shardsBoundMs(conditions) + invariants.shards.faults.boundMs;
-  const endAt = conditions.endAt + (ownsShards ? shardsMs : 0);
+  // A new epoch has to settle.
+  const settlesMs = restores.length > 0 ? conditions.durationMs + conditions.graceMs : 0;
+  const endAt = conditions.endAt + settlesMs + (ownsShards ? shardsMs : 0);
   await scheduler.run(endAt, (actor) => {
     if (actor instanceof SimulatedProcess) invariants.afterStep(actor);
     return invariants.violation === undefined;

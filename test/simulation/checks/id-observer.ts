@@ -70,6 +70,8 @@ export class IdObserver {
   onMade(made: MadeIds): void {
     if (made.count === 0) return;
     this.world.counts.ids += made.count;
+    // Times come again.
+    if (this.world.clockWentBack) return;
     const { name, nodeId, ids, count, width, fixed } = made;
     const halves = new Uint32Array(ids.buffer, ids.byteOffset, 2 * count);
     const first = stampOf(halves[1 - LOW] as number, halves[LOW] as number);
@@ -96,8 +98,9 @@ export class IdObserver {
       this.world.note(name, `makes ${count} ids of node id ${nodeId} (${width} bits), stamped ${span}`);
     }
     this.#checkTenures(nodeId, stamped);
-    if (!fixed) this.#checkWidths(made, first, last);
-    this.#checkTime(made, first, last);
+    // The width goes back with the store.
+    if (!fixed && this.world.restored.length === 0) this.#checkWidths(made, first, last);
+    if (!this.world.clockWasSet) this.#checkTime(made, first, last);
   }
 
   /** Stamps of a later tenure are later. */

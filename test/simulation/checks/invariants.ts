@@ -103,9 +103,11 @@ export class Invariants {
   readonly #tasks = new Map<number, WatchedTask[]>();
   readonly #byProcess = new Map<SimulatedProcess, WatchedTask>();
   readonly #holders = new Map<string, string>();
+  /** The last version of each node id that a task held. */
+  readonly #versions = new Map<number, number>();
   /** What each tenure should learn of the one before. */
   readonly #previous = new Map<string, Lease['previous']>();
-  readonly #past = new PastObserver((text) => this.#fail('history', text));
+  readonly #past: PastObserver;
   readonly #unheard = new Map<SimulatedProcess, Unheard>();
   /** Until when each task may believe, on its machine's monotonic clock. */
   readonly #deadlines = new Map<SimulatedProcess, number>();
@@ -118,6 +120,7 @@ export class Invariants {
   readonly #lastSent = new Map<SimulatedProcess, number>();
 
   constructor(private readonly world: World) {
+    this.#past = new PastObserver(world, (text) => this.#fail('history', text));
     this.shards = new ShardObserver(world, (invariant, text) => this.#fail(invariant, text));
     this.ids = new IdObserver(world, (text) => this.#fail('ids', text));
     this.scales = new ScaleObserver({
@@ -135,9 +138,14 @@ export class Invariants {
     const { lease, name } = task;
     const tenure = `${lease.id} version ${lease.version}`;
     const other = this.#holders.get(tenure);
-    if (other !== undefined)
+    if (other !== undefined && this.world.keepsVersions)
       this.#fail('fencing', `node id ${tenure} is held by ${name}, and was by ${other}`);
     this.#holders.set(tenure, name);
+    const last = this.#versions.get(lease.id) ?? 0;
+    const goesBack = lease.version < last && lease.isValid();
+    if (goesBack && this.world.restored.length > 0 && this.world.keepsVersions)
+      this.#fail('fencing', `node id ${tenure} is held by ${name}, after version ${last}`);
+    this.#versions.set(lease.id, Math.max(last, lease.version));
     const previous = this.#previous.get(tenure);
     if (lease.previous !== undefined && lease.previous !== previous)
       this.#fail(
@@ -174,7 +182,9 @@ export class Invariants {
       if (process.alive && !process.stopped && workRuns())
         this.#fail('deadline', `the command of ${name} runs on after its lease was lost: ${error.detail}`);
     });
-    if (error.reason !== 'taken') return;
+    // What it has heard may have been lost since.
+    const { restored } = this.world;
+    if (error.reason !== 'taken' || (this.#lastSent.get(process) ?? 0) < (restored.at(-1)?.at ?? 0)) return;
     const object = this.#objects.get(lease.id);
     if (object?.held && object.version === lease.version && object.taskId === lease.taskId) {
       this.#fail(
@@ -224,10 +234,10 @@ export class Invariants {
 
   /**
    * A task calls an object unusable. There is none here, but that an old listing may lack what has been
-   * created since.
+   * created since, and a store that has gone back what the task's settings promise.
    */
   onDamaged(name: string, { key, problem }: { readonly key: string; readonly problem: string }): void {
-    if (this.world.conditions.rates['stale-list'] === 0)
+    if (this.world.conditions.rates['stale-list'] === 0 && this.world.restored.length === 0)
       this.#fail('errors', `${name} finds damage: ${key} ${problem}`);
   }
 
@@ -240,6 +250,8 @@ export class Invariants {
   ): void {
     // Not a part of the acquisition, and of no consequence for it.
     if (isMarker(key)) return;
+    // It has found its write, and perhaps a reason not to believe in it (rule 11).
+    if (operation === 'epoch') this.onDisturbed(process);
     const { now } = this.world.scheduler;
     const unheard = this.#unheard.get(process);
     this.#lastSent.set(process, now);
@@ -408,6 +420,25 @@ export class Invariants {
     if (body !== undefined) this.scales.onHeard(process, reportedSize(body));
   }
 
+  /**
+   * The store has gone back: what it shows from now on follows from these objects. What tasks believe, and
+   * which versions and unique ids there were, stays as it is.
+   */
+  onRestored(copy: readonly StoredObject[]): void {
+    this.#objects.clear();
+    this.#unheard.clear();
+    for (const { key, body, metadata } of copy) {
+      if (key === CLUSTER_KEY) this.#afterSettings(body);
+      const id = nodeIdOf(key);
+      const object = id === undefined ? undefined : observed(body, metadata);
+      if (id === undefined || object === undefined) continue;
+      this.#objects.set(id, object);
+      if (this.world.recording) this.world.note('store', `${key} is now ${described(object)}`);
+    }
+    this.#past.onRestored(this.#objects);
+    this.scales.onRestored();
+  }
+
   /** The store has removed an object. */
   afterRemoval(key: string): void {
     if (nodeIdOf(key) !== undefined)
@@ -419,8 +450,8 @@ export class Invariants {
     const { conditions } = this.world;
     const { durationMs, graceMs } = conditions;
     const size = Math.min(this.#size, this.#sizeInTime);
-    const ids =
-      size - (this.world.outside !== undefined && size > conditions.ids ? GROWN_FROM - conditions.ids : 0);
+    const taken = this.world.outside !== undefined && size > conditions.ids ? GROWN_FROM - conditions.ids : 0;
+    const ids = size - taken - this.#lostIds(size);
     for (const id of this.#objects.keys()) {
       if (this.world.bucket.read(leaseKey(id)) === undefined)
         this.#fail('objects', `${leaseKey(id)} is missing`);
@@ -443,6 +474,13 @@ export class Invariants {
         `${bound} ms after the last fault ${tasksAlive} tasks hold ${held} of ${ids} node ids`,
       );
     }
+  }
+
+  /** How many ids the cluster was given while the store lost their objects: damage that `init --repair` mends. */
+  #lostIds(size: number): number {
+    const { restored } = this.world;
+    const ids = restored.length > 0 ? Array.from({ length: size }, (_, id) => leaseKey(id)) : [];
+    return ids.filter((key) => this.world.read(key) === undefined).length;
   }
 
   #sentAt(process: SimulatedProcess): number {

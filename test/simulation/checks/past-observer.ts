@@ -1,3 +1,4 @@
+import type { World } from '../world/world.js';
 import type { ObservedObject } from './observed-object.js';
 
 /** How many tenures an object lists. */
@@ -10,7 +11,20 @@ export class PastObserver {
   /** Engines that keep no history never begin to. */
   #isKept = false;
 
-  constructor(private readonly fail: (text: string) => void) {}
+  constructor(
+    private readonly world: World,
+    private readonly fail: (text: string) => void,
+  ) {}
+
+  /** The store has gone back: these objects say what was before. */
+  onRestored(objects: ReadonlyMap<number, ObservedObject>): void {
+    this.#past.clear();
+    for (const [id, { history }] of objects)
+      this.#past.set(
+        id,
+        tenuresOf(history).map((tenure) => new RegExp(`^${tenure}$`)),
+      );
+  }
 
   afterWrite(id: number, before: ObservedObject, now: ObservedObject): void {
     const earlier = this.#past.get(id) ?? [];
@@ -20,7 +34,8 @@ export class PastObserver {
       : earlier;
     this.#past.set(id, past);
     this.#isKept ||= now.history !== undefined;
-    if (!this.#isKept) return;
+    // A tenure ends before it began where the store's clock has been set back.
+    if (!this.#isKept || this.world.clockWentBack) return;
     const reported = tenuresOf(now.history);
     const isRight =
       reported.length === past.length && reported.every((each, index) => past[index]?.test(each));

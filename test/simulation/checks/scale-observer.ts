@@ -93,6 +93,11 @@ export class ScaleObserver {
     if (!done) this.#due = undefined;
   }
 
+  /** The store has gone back, and the size with it perhaps: none is due. */
+  onRestored(): void {
+    this.#due = undefined;
+  }
+
   /** An operator's call begins, in a process of its own. */
   onCall(process: SimulatedProcess, call: ScaleCall): void {
     this.#calls.set(process, call);
@@ -116,7 +121,8 @@ export class ScaleObserver {
     if (heard !== undefined && id >= heard.size)
       fail(`${name} takes node id ${id}, and knew of ${heard.size} ids`, 'retirement');
     const generation = this.#reported?.generation ?? 0;
-    if (retiredIn !== undefined && retiredIn >= generation)
+    // Who takes it by settings that are lost does not believe in it (rule 11).
+    if (retiredIn !== undefined && retiredIn >= generation && this.witness.world.restored.length === 0)
       fail(
         `${name} takes node id ${id}, which is retired in generation ${retiredIn} of ${generation}`,
         'retirement',
@@ -125,7 +131,9 @@ export class ScaleObserver {
 
   /** An operator writes to an object whose holder believes in it. */
   #checkTaking(id: number, { forcesAt }: ScaleCall, { name, sentAt, heard }: Sender): void {
-    const { fail } = this.witness;
+    const { fail, world } = this.witness;
+    // An etag that came back brings the age that was observed before: its holder looks expired.
+    if (world.restored.length > 0) return;
     if (heard === undefined || id < heard.size)
       fail(`${name} takes node id ${id}, which the cluster keeps, from its holder`, 'survivors');
     else if (sentAt < forcesAt) {
@@ -148,6 +156,8 @@ export class ScaleObserver {
     const { world, fail } = this.witness;
     if (outcome.kind !== 'scaled') return;
     const { damaged, from, to } = outcome;
+    // What was seen and retired before the store went back may be there or not.
+    if (world.restored.length > 0) return;
     if (damaged.length > 0) fail(`${name} finds damage: ${JSON.stringify(damaged)}`, 'retirement');
     // A call that set out to grow does not retire what another has just given up.
     const shrunk = from >= to && to === this.#reported?.size && to < (this.#sizes.at(-2)?.size ?? to);

@@ -76,10 +76,14 @@ export const MAP_DAMAGED = 'map-damaged';
 export const PROGRAM_GONE = 'program-gone';
 /** What happens with shards only. */
 export type ShardFault = typeof MAP_DAMAGED | typeof PROGRAM_GONE;
+/** Of a store that tells its epoch: it goes back to an earlier state. */
+export const STORE_RESTORED = 'store-restored';
 
 export type NetworkFault = (typeof NETWORK_FAULTS)[number];
 export type PlannedFaultKind = (typeof PLANNED_FAULTS)[number];
 export type FaultKind = NetworkFault | PlannedFaultKind | (typeof STANDING_FAULTS)[number];
+/** What happens in the world of some engine. */
+export type WorldFault = FaultKind | ShardFault | typeof STORE_RESTORED;
 export const FAULT_KINDS: readonly FaultKind[] = [...NETWORK_FAULTS, ...PLANNED_FAULTS, ...STANDING_FAULTS];
 
 /** Something that happens at a time. Milliseconds. */

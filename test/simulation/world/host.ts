@@ -229,7 +229,7 @@ export class Host {
       else await this.#supervise(run, lease, dice);
     } catch (error) {
       if (world.recording) world.note(run.name, `fails: ${String(error)}`);
-      if (!isExpected(error)) world.invariants.onUnexpected(run.name, error);
+      if (!isExpected(error, world)) world.invariants.onUnexpected(run.name, error);
     }
     if (world.recording) world.note(run.name, 'ends');
     run.process.kill();
@@ -375,8 +375,10 @@ export class Host {
 class AskedToEnd extends Error {}
 
 /** Whether a task may fail like this: everything else is a mistake, of the engine's or the simulator's. */
-function isExpected(error: unknown): boolean {
-  return error instanceof AskedToEnd || error instanceof StoreUnusableError;
+function isExpected(error: unknown, { restored }: World): boolean {
+  // A store that has gone back is no store that ignores conditions.
+  if (error instanceof StoreUnusableError) return restored.length === 0 || error.code !== 'STORE_UNSAFE';
+  return error instanceof AskedToEnd;
 }
 
 const SILENT = { info: () => undefined, warn: () => undefined, error: () => undefined };

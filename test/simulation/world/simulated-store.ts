@@ -31,7 +31,7 @@ type Metadata = Readonly<Record<string, string>>;
 
 /** What a client wants of the store. */
 interface Request<Reply> {
-  readonly operation: 'read' | 'list' | 'create' | 'replace' | 'discard';
+  readonly operation: 'read' | 'list' | 'create' | 'replace' | 'discard' | 'epoch';
   readonly key: string;
   /** What is to be written, if anything. */
   readonly body?: string;
@@ -45,6 +45,10 @@ interface Request<Reply> {
 /** A request that somebody waits for. */
 interface Call<Reply> extends Request<Reply> {
   readonly sender: Sender;
+  /** How often the store had gone back when it was sent. */
+  readonly epoch: number;
+  /** What becomes of it where the store goes back meanwhile. */
+  readonly dice: Dice;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: StoreError) => void;
 }
@@ -59,6 +63,7 @@ export class SimulatedStore implements LeaseStore {
   readonly timeStepMs: number;
   readonly pollMs: number;
   readonly listPage?: NonNullable<LeaseStore['listPage']>;
+  readonly epoch?: NonNullable<LeaseStore['epoch']>;
   #requests = 0;
 
   constructor(private readonly options: StoreClientOptions) {
@@ -66,6 +71,9 @@ export class SimulatedStore implements LeaseStore {
     this.pollMs = pollMs;
     this.timeStepMs = timeStepMs;
     if (pageObjects !== undefined) this.listPage = (after) => this.#listPage(after, pageObjects);
+    const { world } = options;
+    const asked = { operation: 'epoch', key: '', apply: () => world.epoch } as const;
+    if (world.restores.length > 0) this.epoch = () => this.#send(asked);
   }
 
   read(key: string, { signal }: StoreCallOptions = {}): Promise<StoredObject | undefined> {
@@ -152,7 +160,8 @@ export class SimulatedStore implements LeaseStore {
           world.invariants.onSettingsHeard(process, body, reply as StoredObject | WriteResult | undefined);
         resolve(reply);
       };
-      const call: Call<Reply> = { ...request, sender, resolve: hear, reject };
+      const epoch = world.restored.length;
+      const call: Call<Reply> = { ...request, sender, epoch, dice: dice.fork(2), resolve: hear, reject };
       const number = this.#requests;
       if (world.recording) world.note(name, `#${number} ${operation} ${key}`);
       const fault = this.#drawFault(dice, call, number);
@@ -215,10 +224,11 @@ export class SimulatedStore implements LeaseStore {
     const arrivesAt = sentAt + thereMs;
     const lastChance = fault === 'delayed' ? Math.min(arrivesAt, conditions.quietAt) : arrivesAt;
     scheduler.at(lastChance + workMs, undefined, () => {
-      if (fault === 'error') return this.#answer(thereMs, () => call.reject(serverError()));
-      if (fault === 'refused') return this.#answer(thereMs, () => call.reject(refusal()));
+      if (call.epoch !== world.restored.length) return this.#interrupted(call, server);
+      if (fault === 'error') return this.#answer(call, thereMs, () => call.reject(serverError()));
+      if (fault === 'refused') return this.#answer(call, thereMs, () => call.reject(refusal()));
       if (fault === 'conflict-409')
-        return this.#answer(thereMs, () => call.resolve({ status: 'conflict' } as Reply));
+        return this.#answer(call, thereMs, () => call.resolve({ status: 'conflict' } as Reply));
       // A store may stamp a write with the time at which its request began to arrive.
       const stale = fault === 'stale-list' ? call.stale : undefined;
       const apply = () => (stale === undefined ? call.apply(call.sender) : stale());
@@ -228,12 +238,27 @@ export class SimulatedStore implements LeaseStore {
       world.invariants.onApplied(process, call.operation, call.key, reply, fault);
       const backMs = dice.between(least, most) + this.#extraMs('back', fault, dice);
       if (fault === 'duplicate') return this.#repeat(call, reply, server, dice, backMs);
-      if (fault === 'error-applied') return this.#answer(backMs, () => call.reject(serverError()));
+      if (fault === 'error-applied') return this.#answer(call, backMs, () => call.reject(serverError()));
       if (fault === 'response-lost' || cutOff()) {
         this.#lose(call, silent ? 'silently' : backMs);
         return;
       }
-      this.#answer(backMs, () => call.resolve(reply));
+      this.#answer(call, backMs, () => call.resolve(reply));
+    });
+  }
+
+  /** The store has gone back meanwhile: there is no answer, and a write may be carried out late. */
+  #interrupted<Reply>(call: Call<Reply>, server: number): void {
+    const { world, process } = this.options;
+    const { scheduler, conditions } = world;
+    const { dice } = call;
+    this.#lose(call, dice.chance(0.5) ? 'silently' : 0);
+    if (!isWrite(call) || dice.chance(0.3)) return;
+    const at = scheduler.now + dice.magnitude(1, 2 * conditions.durationMs);
+    scheduler.at(Math.min(at, conditions.quietAt), undefined, () => {
+      const reply = world.atStore(server, scheduler.now, () => call.apply(call.sender));
+      if ((reply as WriteResult).status === 'written')
+        world.invariants.onHeld(process, call.key, call.sender.sentAt);
     });
   }
 
@@ -246,7 +271,7 @@ export class SimulatedStore implements LeaseStore {
       scheduler.now + dice.magnitude(1, 2 * conditions.durationMs),
       Math.max(scheduler.now + 1, conditions.quietAt),
     );
-    if (hearsFirst) this.#answer(backMs, () => call.resolve(first));
+    if (hearsFirst) this.#answer(call, backMs, () => call.resolve(first));
     // Where the map was deleted in between, a copy of its first write would put back old content, which is not
     // promised.
     const madeMap =
@@ -254,20 +279,25 @@ export class SimulatedStore implements LeaseStore {
     scheduler.at(againAt, undefined, () => {
       const apply = () => (madeMap ? ({ status: 'conflict' } as Reply) : call.apply(call.sender));
       const second = world.atStore(server, scheduler.now, apply);
-      if (!hearsFirst) this.#answer(backMs, () => call.resolve(second));
+      if (!hearsFirst) this.#answer(call, backMs, () => call.resolve(second));
     });
   }
 
   /** A silent loss is noticed when the network works again, if the caller still waits then. */
-  #lose<Reply>({ reject }: Call<Reply>, noticed: number | 'silently'): void {
+  #lose<Reply>(call: Call<Reply>, noticed: number | 'silently'): void {
     const { scheduler, conditions } = this.options.world;
     const afterMs = noticed === 'silently' ? conditions.quietAt - scheduler.now : noticed;
-    this.#answer(afterMs, () => reject(brokenConnection()));
+    this.#answer(call, afterMs, () => call.reject(brokenConnection()));
   }
 
-  #answer(afterMs: number, settle: () => void): void {
-    const { scheduler } = this.options.world;
-    scheduler.at(scheduler.now + afterMs, this.options.process, settle);
+  /** Half of the answers are lost where the store goes back meanwhile. */
+  #answer<Reply>({ dice, reject }: Call<Reply>, afterMs: number, settle: () => void): void {
+    const { scheduler, restored } = this.options.world;
+    const epoch = restored.length;
+    scheduler.at(scheduler.now + afterMs, this.options.process, () => {
+      if (epoch === restored.length || dice.chance(0.5)) settle();
+      else reject(brokenConnection());
+    });
   }
 
   #extraMs(way: 'there' | 'back', fault: NetworkFault | undefined, dice: Dice): number {

@@ -4,6 +4,7 @@ import { leaseKey } from '../../../src/core/lease/model/lease-state.js';
 import type {
   Interval,
   LeaseStore,
+  ListedObject,
   Listing,
   StoredObject,
   WriteResult,
@@ -13,10 +14,11 @@ import { observedAge } from '../../../src/core/store/observed-age.js';
 import { SHARDS_KEY } from '../../../src/node/shards/shard-map.js';
 import { timeless, UNKNOWN_AGE } from '../../support/timeless-store.js';
 import { Invariants } from '../checks/invariants.js';
-import { type Conditions, EPOCH_MS, type FaultKind, type ShardFault } from './conditions.js';
+import { type Conditions, EPOCH_MS, type WorldFault } from './conditions.js';
 import { Dice } from './dice.js';
 import { Machine } from './machine.js';
 import { OutsideLeases } from './outside-leases.js';
+import type { Restore } from './restores.js';
 import { GROWN_FROM } from './scale-plan.js';
 import { Scheduler } from './scheduler.js';
 import type { SimulatedProcess } from './simulated-process.js';
@@ -31,7 +33,7 @@ export interface Counts {
   /** Unique ids that were made. */
   ids: number;
   /** How often a fault of each kind happened; 1 for one that is there from the beginning on. */
-  readonly faults: Map<FaultKind | ShardFault, number>;
+  readonly faults: Map<WorldFault, number>;
 }
 
 export interface WorldOptions {
@@ -43,6 +45,8 @@ export interface WorldOptions {
   readonly recording?: boolean;
   /** See {@link Engine.observesAges}. */
   readonly observesAges?: boolean;
+  /** When the store goes back; then it tells its epoch. @default never */
+  readonly restores?: readonly Restore[];
 }
 
 /** One seed's world: true time, the store and what happened so far. */
@@ -57,11 +61,17 @@ export class World {
   readonly happened: string[] = [];
   /** While above 0, no task reaches the store. */
   outages = 0;
+  /** How often the store has gone back, and how: as many epochs are over. */
+  readonly restored: Restore[] = [];
 
   /** The holder of leases that no task here can have. */
   readonly outside: OutsideLeases | undefined;
 
   readonly #storeClock: StoreClock;
+  /** The etags of what the store had when it went back last: it does not tell the age of these. */
+  #copied: ReadonlySet<string> = new Set();
+  /** The etag of what is put back just now. */
+  #putBack: string | undefined;
   /** The last maps of shards that were read. */
   #maps: readonly StoredObject[] = [];
   readonly #storeMachine: Machine;
@@ -75,10 +85,11 @@ export class World {
     const { storeDrift, ids, widens } = conditions;
     this.#storeMachine = new Machine(EPOCH_MS, storeDrift, EPOCH_MS, storeDrift);
     this.#storeClock = new StoreClock(this.#storeMachine);
+    const etagOf = options.observesAges || this.restores.length > 0 ? revisions() : contentEtag;
     this.bucket = new MemoryBucket(
       this.#storeClock,
       conditions.timeStepMs,
-      options.observesAges ? revisions() : contentEtag,
+      (body) => this.#putBack ?? etagOf(body),
     );
     this.invariants = new Invariants(this);
     if (widens) this.outside = new OutsideLeases(ids, GROWN_FROM, EPOCH_MS);
@@ -88,7 +99,7 @@ export class World {
 
   /** The store as a process uses it. */
   opened(client: SimulatedStore, { clock }: SimulatedProcess): LeaseStore {
-    if (!this.options.observesAges) return client;
+    if (!this.options.observesAges) return this.restores.length > 0 ? observedAge(client, clock) : client;
     // The age that the store reports goes past the engine, to the check.
     const reported = async (...request: Parameters<LeaseStore['read']>) => {
       const object = await client.read(...request);
@@ -102,6 +113,30 @@ export class World {
       return object;
     };
     return { ...store, read };
+  }
+
+  get restores(): readonly Restore[] {
+    return this.options.restores ?? [];
+  }
+
+  /** What the store tells of its epoch. */
+  get epoch(): string {
+    return `epoch ${this.restored.length}`;
+  }
+
+  /** Whether the store's clock was set when it went back. */
+  get clockWasSet(): boolean {
+    return this.restored.some(({ clockStepMs }) => clockStepMs !== 0);
+  }
+
+  /** Whether it was set back, so that times come again. */
+  get clockWentBack(): boolean {
+    return this.restored.some(({ clockStepMs }) => clockStepMs < 0);
+  }
+
+  /** Whether versions rise: only time tells of those that were lost twice (rule 12). */
+  get keepsVersions(): boolean {
+    return !this.restored.slice(1).some(({ clockStepMs }) => clockStepMs < 0);
   }
 
   get recording(): boolean {
@@ -128,7 +163,7 @@ export class World {
    *
    * @param name the same in every run of the seed in which it is drawn
    */
-  happens(kind: FaultKind | ShardFault, name: string): boolean {
+  happens(kind: WorldFault, name: string): boolean {
     const { allowed, only } = this.options;
     if (allowed?.has(name) === false || only?.has(kind) === false) return false;
     this.counts.faults.set(kind, (this.counts.faults.get(kind) ?? 0) + 1);
@@ -164,7 +199,8 @@ export class World {
 
   /** An object, or undefined. */
   read(key: string): StoredObject | undefined {
-    const object = this.outside?.read(key, this.storeTime) ?? this.bucket.read(key);
+    const stored = this.bucket.read(key);
+    const object = this.outside?.read(key, this.storeTime) ?? (stored && this.#aged(stored));
     if (key === SHARDS_KEY && object !== undefined && object.etag !== this.#maps.at(-1)?.etag)
       this.#maps = [...this.#maps.slice(-2), object];
     return object;
@@ -196,15 +232,41 @@ export class World {
 
   #list(): Listing {
     const listing = this.bucket.list();
-    if (this.outside === undefined) return listing;
-    const objects = [...listing.objects, ...this.outside.rows];
+    if (this.outside === undefined && this.#copied.size === 0) return listing;
+    const objects = [...listing.objects.map((row) => this.#aged(row)), ...(this.outside?.rows ?? [])];
     return { ...listing, objects: objects.sort((a, b) => (a.key < b.key ? -1 : 1)) };
+  }
+
+  #aged<Shown extends ListedObject | StoredObject>(shown: Shown): Shown {
+    return this.#copied.has(shown.etag) ? { ...shown, age: UNKNOWN_AGE } : shown;
+  }
+
+  /** All objects, to go back to. */
+  copy(): readonly StoredObject[] {
+    return this.bucket.list().objects.flatMap(({ key }) => this.bucket.read(key) ?? []);
+  }
+
+  /** The store goes back to what it was: another epoch begins. Etags come back with their objects. */
+  restore(restore: Restore, copy: readonly StoredObject[]): void {
+    for (const { key } of this.bucket.list().objects) this.bucket.remove(key);
+    for (const { key, body, metadata, etag } of copy) {
+      this.#putBack = etag;
+      this.bucket.create(key, body, metadata);
+    }
+    this.#putBack = undefined;
+    this.#copied = new Set(copy.map(({ etag }) => etag));
+    this.#listed = undefined;
+    this.#maps = [];
+    this.#storeMachine.stepWall(restore.clockStepMs);
+    this.restored.push(restore);
+    this.invariants.onRestored(copy);
   }
 
   /** What `nodelease init` leaves. */
   #initialise(): void {
     const { ids, durationMs, graceMs } = this.conditions;
-    const config = { ...newCluster({ nodes: ids, durationMs, graceMs }), bootstrapped: true };
+    const epoch = this.restores.length > 0 ? { epoch: { store: this.epoch } } : {};
+    const config = { ...newCluster({ nodes: ids, durationMs, graceMs }), bootstrapped: true, ...epoch };
     this.invariants.scales.onSettings(config);
     this.atStore(0, 0, () => {
       this.bucket.create('cluster.json', encodeCluster(config), {});

@@ -104,7 +104,10 @@ export class Claimant {
     const applied = await this.#write({ key: leaseKey(id), object, etag, expiresAfterMs }, held, stopAt);
     if (applied === undefined || clock.monotonic() >= stopAt) return undefined;
     if ((await this.#answered(() => session.epoch(), stopAt)) !== epoch) return undefined;
-    if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt)))
+    if (
+      session.store.remote &&
+      !(await this.#provesConditions(leaseKey(id), object, etag, { cluster, epoch }, stopAt))
+    )
       return undefined;
     const former = previousHolder(previous, sticky);
     return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil, previous: former };
@@ -189,7 +192,7 @@ export class Claimant {
     key: string,
     object: EncodedLease,
     etag: string | undefined,
-    cluster: StoredCluster,
+    { cluster, epoch }: Place,
     stopAt: number,
   ): Promise<boolean> {
     const { session } = this.options;
@@ -200,6 +203,8 @@ export class Claimant {
       if (result === undefined) return false;
       this.#note(result, condition);
       if (result.status === 'conflict') continue;
+      // A store that has gone back meanwhile accepts the copy.
+      if ((await this.#answered(() => session.epoch(), stopAt)) !== epoch) return false;
       const { url } = session.store;
       throw new StoreUnusableError(
         'STORE_UNSAFE',

@@ -123,12 +123,14 @@ export function recordEpoch(
   { store, random }: { readonly store: string | undefined; readonly random: RandomSource },
   call: SessionCall = {},
 ): Promise<StoredCluster | undefined> {
-  const { shards } = cluster.config;
+  const { shards, generation } = cluster.config;
   return changeCluster(
     session,
     cluster,
     {
       epoch: { store, mark: random.hex(8), settling: true },
+      // A tombstone of a lost change of the size, written late, would keep its id from ever being acquired.
+      generation: leapt(generation, session.storeNow().min),
       ...(shards && { shards: { ...shards, floor: nextFloor(cluster.config, session) } }),
     },
     call,

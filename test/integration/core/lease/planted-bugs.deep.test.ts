@@ -54,6 +54,17 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'first-page-is-all': ['errors'],
   'key-is-a-right': ['exclusion', 'fencing', 'deadline'],
   'history-without-evictions': ['history'],
+  // On a store that goes back.
+  'epoch-without-waiting': ['exclusion', 'fencing'],
+  'free-ids-at-once': ['exclusion', 'fencing'],
+  'one-look-at-the-epoch': ['exclusion', 'fencing'],
+  'proof-in-another-epoch': ['errors'],
+  'next-version': ['fencing'],
+  'leap-by-number': ['fencing'],
+  'mark-dropped': ['fencing'],
+  'generation-kept': ['liveness'],
+  'older-is-lost': ['own-writes'],
+  'older-counts-anew': ['deadline'],
   // On a store that reports no time of writing.
   'age-from-request': ['age', 'exclusion'],
   'age-from-reply': ['age'],

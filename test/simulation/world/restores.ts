@@ -1,0 +1,53 @@
+import { CLUSTER_KEY } from '../../../src/core/lease/model/cluster-config.js';
+import type { StoredObject } from '../../../src/core/store/lease-store.js';
+import { type Conditions, STORE_RESTORED } from './conditions.js';
+import { Dice } from './dice.js';
+import type { World } from './world.js';
+
+/** The store goes back: it is restored from a copy, or promoted from a replica. Milliseconds, true time. */
+export interface Restore {
+  readonly at: number;
+  /** Of which time its content is from then on; perhaps one before it went back last. */
+  readonly to: number;
+  /** How far its clock is set at that moment. */
+  readonly clockStepMs: number;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** In every fourth seed the store tells its epoch, and goes back up to three times. */
+export function drawRestores({ seed, quietAt }: Conditions): readonly Restore[] {
+  if (seed % 4 !== 2) return [];
+  const dice = new Dice(seed).fork(11);
+  const times = Array.from({ length: 1 + dice.below(3) }, () => dice.between(0, quietAt));
+  return times
+    .sort((a, b) => a - b)
+    .map((at) => ({
+      at,
+      to: dice.chance(0.5) ? dice.between(0, at) : Math.max(0, at - dice.magnitude(1, 10_000)),
+      clockStepMs: dice.chance(0.6) ? 0 : dice.pick([-1, 1]) * dice.magnitude(10, HOUR_MS),
+    }));
+}
+
+/**
+ * A store that had no cluster at that time does not go back: nothing in it could say that there was one. Nor
+ * while it is probed: it would fail.
+ */
+export function planRestores(world: World): void {
+  const { scheduler } = world;
+  for (const [number, restore] of world.restores.entries()) {
+    const { at, to, clockStepMs } = restore;
+    let copy: readonly StoredObject[] = [];
+    scheduler.at(to, undefined, () => {
+      copy = world.copy();
+    });
+    scheduler.at(at, undefined, () => {
+      const name = `${number} ${STORE_RESTORED} to ${Math.round(at - to)} ms ago, its clock set by ${Math.round(clockStepMs)} ms`;
+      const settings = copy.find(({ key }) => key === CLUSTER_KEY);
+      if (isProven(settings) && isProven(world.read(CLUSTER_KEY)) && world.happens(STORE_RESTORED, name))
+        world.restore(restore, copy);
+    });
+  }
+}
+
+const isProven = (settings: StoredObject | undefined) => settings?.body.includes('"proven"') === false;
