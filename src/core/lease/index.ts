@@ -2,7 +2,7 @@
 
 export { type AcquireLeaseOptions, acquireLease } from './acquire/acquire-lease.js';
 export type { EnsureClusterOptions } from './acquire/ensure-cluster.js';
-export type { ClusterConfig, WantedSettings } from './model/cluster-config.js';
+export type { ClusterConfig, StoreEpoch, WantedSettings } from './model/cluster-config.js';
 export {
   type EncodedLease,
   type LeaseCodec,

@@ -1,5 +1,5 @@
 import { parsePrefix, type StoreKind, splitPath } from '../store-kind.js';
-import type { DynamoDbStoreOptions } from './dynamodb-lease-store.js';
+import type { DynamoDbStoreOptions } from './open-dynamodb-store.js';
 
 /** The items of a DynamoDB table whose partition key is `prefix`. */
 export const DYNAMODB: StoreKind<DynamoDbStoreOptions> = {
@@ -19,5 +19,5 @@ export const DYNAMODB: StoreKind<DynamoDbStoreOptions> = {
     return { table, prefix };
   },
 
-  open: async (options) => (await import('./dynamodb-lease-store.js')).openDynamoDbStore(options),
+  open: async (options) => (await import('./open-dynamodb-store.js')).openDynamoDbStore(options),
 };

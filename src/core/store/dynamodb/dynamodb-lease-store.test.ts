@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../base/system.js';
 import type { LeaseStore } from '../lease-store.js';
-import { openDynamoDbStore } from './dynamodb-lease-store.js';
+import { openDynamoDbStore } from './open-dynamodb-store.js';
 
 /** A reply as the test wants it, whatever the request is. */
 interface Reply {

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type * as Sdk from '@aws-sdk/client-dynamodb';
-import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
-import { type AwsAccess, createAwsClient, repeatCredentials } from '../aws/aws-client.js';
+import { repeatCredentials } from '../aws/aws-client.js';
 import { AwsStoreDriver } from '../aws/aws-store-driver.js';
 import { storeTime } from '../http-times.js';
 import type {
@@ -14,18 +13,10 @@ import type {
   StoreFact,
   WriteResult,
 } from '../lease-store.js';
-import { observedAge } from '../observed-age.js';
-import { requiredBy } from '../optional-package.js';
 import type { ConditionalWrite, ContinuedPage, ObjectStoreOptions } from '../store-driver.js';
 import { required, type StoreRequest, senseless } from '../store-request.js';
 import { type Action, classifyReply, type DynamoDbRequest } from './classify-reply.js';
 import { tableFacts } from './table-facts.js';
-
-/** Settings of {@link openDynamoDbStore}. The prefix is not empty. */
-export interface DynamoDbStoreOptions extends ObjectStoreOptions, AwsAccess {
-  /** Its partition key is `prefix` and its sort key `object`, both strings. */
-  readonly table: string;
-}
 
 /** What the replies have. */
 type Reply = Sdk.GetItemOutput & Sdk.QueryOutput & Sdk.DescribeTableOutput & Sdk.DescribeTimeToLiveOutput;
@@ -43,14 +34,15 @@ export class DynamoDbLeaseStore extends AwsStoreDriver implements LeaseStore {
   readonly #partition: string;
 
   constructor(
-    private readonly options: DynamoDbStoreOptions,
+    url: string,
+    private readonly options: ObjectStoreOptions & { readonly table: string },
     private readonly sdk: typeof Sdk,
     private readonly client: Sdk.DynamoDBClient,
   ) {
     // All locks of a store share a partition, so that one listing shows them.
     const [, partition = options.prefix, lock = ''] =
       /^((?:.+\/)?locks)\/([^/]+)$/.exec(options.prefix) ?? [];
-    super(urlOf(options), lock, { ...options, client: repeatCredentials(client, options.clock) });
+    super(url, lock, { ...options, client: repeatCredentials(client, options.clock) });
     this.#partition = partition;
   }
 
@@ -158,27 +150,4 @@ export class DynamoDbLeaseStore extends AwsStoreDriver implements LeaseStore {
   #keyOf(key: string) {
     return { prefix: { S: this.#partition }, object: { S: this.keyPrefix + key } };
   }
-}
-
-/**
- * Makes a store with its own client, whose ages this process observes. Nothing is sent yet.
- *
- * @throws {ConfigError} when `@aws-sdk/client-dynamodb` is missing, and when no region is known and no endpoint
- * is given
- */
-export async function openDynamoDbStore(options: DynamoDbStoreOptions): Promise<LeaseStore> {
-  checked(options, {
-    ...{ table: NAME, prefix: NAME },
-    ...{ endpoint: maybe(TEXT), region: maybe(TEXT) },
-  });
-  const url = urlOf(options);
-  const sdk = await import('@aws-sdk/client-dynamodb').catch(requiredBy(url, '@aws-sdk/client-dynamodb'));
-  const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL } = process.env;
-  const endpoint = options.endpoint ?? (AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL || undefined);
-  const client = await createAwsClient({ ...options, endpoint }, (config) => new sdk.DynamoDBClient(config));
-  return observedAge(new DynamoDbLeaseStore(options, sdk, client), options.clock);
-}
-
-function urlOf({ table, prefix }: DynamoDbStoreOptions): string {
-  return `dynamodb://${table}/${prefix}`;
 }

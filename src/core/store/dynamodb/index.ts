@@ -1,3 +1,3 @@
 // Leases in DynamoDB: `nodelease/store/dynamodb`.
 
-export { type DynamoDbStoreOptions, openDynamoDbStore } from './dynamodb-lease-store.js';
+export { type DynamoDbStoreOptions, openDynamoDbStore } from './open-dynamodb-store.js';

@@ -118,7 +118,7 @@ describe('the bundled command', () => {
   });
 
   it('loads for a store in DynamoDB no S3 client', async () => {
-    const needed = new Set(['dynamodb-lease-store.js']);
+    const needed = new Set(['open-dynamodb-store.js']);
     for (const name of needed) {
       const text = await readFile(join(bundle, name), 'utf8');
       for (const [, file = ''] of text.matchAll(/^(?:const \w+ = )?require\("\.\/(.+?)"\)/gm))

@@ -1,0 +1,33 @@
+import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
+import { type AwsAccess, createAwsClient } from '../aws/aws-client.js';
+import type { LeaseStore } from '../lease-store.js';
+import { observedAge } from '../observed-age.js';
+import { requiredBy } from '../optional-package.js';
+import type { ObjectStoreOptions } from '../store-driver.js';
+import { DynamoDbLeaseStore } from './dynamodb-lease-store.js';
+
+/** Settings of {@link openDynamoDbStore}. The prefix is not empty. */
+export interface DynamoDbStoreOptions extends ObjectStoreOptions, AwsAccess {
+  /** Its partition key is `prefix` and its sort key `object`, both strings. */
+  readonly table: string;
+}
+
+/**
+ * Makes a store with its own client, whose ages this process observes. Nothing is sent yet.
+ *
+ * @throws {ConfigError} when `@aws-sdk/client-dynamodb` is missing, and when no region is known and no endpoint
+ * is given
+ */
+export async function openDynamoDbStore(options: DynamoDbStoreOptions): Promise<LeaseStore> {
+  checked(options, {
+    ...{ table: NAME, prefix: NAME },
+    ...{ endpoint: maybe(TEXT), region: maybe(TEXT) },
+  });
+  const { table, prefix, clock } = options;
+  const url = `dynamodb://${table}/${prefix}`;
+  const sdk = await import('@aws-sdk/client-dynamodb').catch(requiredBy(url, '@aws-sdk/client-dynamodb'));
+  const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL } = process.env;
+  const endpoint = options.endpoint ?? (AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL || undefined);
+  const client = await createAwsClient({ ...options, endpoint }, (config) => new sdk.DynamoDBClient(config));
+  return observedAge(new DynamoDbLeaseStore(url, options, sdk, client), clock);
+}
