@@ -13,7 +13,13 @@ const command = defineConfig({
   },
   platform: 'node',
   // Users of such a store install them next to nodelease.
-  external: ['@azure/storage-blob', '@azure/identity', 'google-auth-library', '@aws-sdk/client-dynamodb', 'pg'],
+  external: [
+    '@azure/storage-blob',
+    '@azure/identity',
+    'google-auth-library',
+    '@aws-sdk/client-dynamodb',
+    'pg',
+  ],
   // The packages as ES modules, where they have them: only what is used of those gets into the bundle.
   resolve: { conditionNames: ['module', 'node'], mainFields: ['module', 'main'] },
   transform: { target: 'node20.9' },

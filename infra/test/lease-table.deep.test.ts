@@ -33,12 +33,18 @@ function template() {
   const stack = new Stack(new App(), 'Included');
   new CfnInclude(stack, 'Template', { templateFile: TEMPLATE, parameters: { Prefix: 'prefix' } });
   const { Leases, Access } = Template.fromStack(stack).toJSON().Resources;
-  const statements: Record<string, never>[] = Access.Properties.PolicyDocument.Statement;
+  const statements: readonly {
+    readonly Sid: string;
+    readonly Action: string | readonly string[];
+    readonly Effect: string;
+    readonly Resource: unknown;
+    readonly Condition?: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>>;
+  }[] = Access.Properties.PolicyDocument.Statement;
   return {
     table: Leases,
     statements: statements.map(({ Sid, Action, Effect, Resource, Condition = {} }) => {
       expect([Effect, Resource]).toEqual(['Allow', { 'Fn::GetAtt': 'Leases.Arn' }]);
-      const keys: unknown[] = Condition['ForAllValues:StringEquals']?.['dynamodb:LeadingKeys'] ?? [];
+      const keys = Condition['ForAllValues:StringEquals']?.['dynamodb:LeadingKeys'] ?? [];
       const texts = keys.map((key) => (key as { 'Fn::Sub'?: string })['Fn::Sub'] ?? key);
       return [Sid, [Action].flat(), texts.map((text) => String(text).replace(/^\$\{Prefix\}/, 'prefix'))];
     }),
