@@ -8,7 +8,11 @@ export const REDACTED = '[redacted]';
  */
 const SECRET_TEXTS: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/\b(digest:[^\s:"\\]*:)(?!PASSWORD(?:[\s,)"]|$))(?:[^\s"\\]|\\[^n])+/g, `$1${REDACTED}`],
-  [/(\b[a-z][a-z0-9+.-]{0,20}:\/\/)(?:[^\s"\\/]|\\[^n])*@/gi, `$1${REDACTED}@`],
+  // Before a server of PostgreSQL a name alone is no secret.
+  [
+    /(\b(?!postgres(?:ql)?:\/\/[^\s"\\:@/]{1,128}@)[a-z][a-z0-9+.-]{0,20}:\/\/)(?:[^\s"\\/]|\\[^n])*@/gi,
+    `$1${REDACTED}@`,
+  ],
   // An AWS secret may contain a slash. A port is no secret.
   [
     /(\b[a-z][a-z0-9+.-]{0,20}:\/\/)[^\s"\\:@/]{1,128}:(?!\d{1,5}\/)(?:[^\s"\\]|\\[^n]){1,256}@/gi,
