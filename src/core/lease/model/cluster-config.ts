@@ -58,8 +58,8 @@ export interface ClusterConfig {
   readonly epoch?: StoreEpoch;
   /**
    * How many shards there are, which never changes; the epoch of `shards.json` that its present series is
-   * above, left out while it is 0; and whether the map has been made: from then on its absence is damage (T10). Left out of the
-   * object until a task asks for shards.
+   * above, left out while it is 0; and whether the map has been made: from then on its absence is damage
+   * (T10). Left out of the object until a task asks for shards.
    */
   readonly shards?: { readonly count: number; readonly floor?: number; readonly created: boolean };
 }
