@@ -9,28 +9,28 @@ export interface DataDirOptions {
   /** The parent of all directories, on a file system that all tasks share unless `local`. It must exist. */
   readonly root: string;
   /** How many valid versions of a node id are kept, the new one included, 1 … 1000. @default 2 */
-  readonly retention?: number;
+  readonly retention?: number | undefined;
   /**
    * What a new version leaves out: names at any depth (`runtime`, `*.tmp`), or paths from the top
    * (`logs/old`).
    * @default nothing
    */
-  readonly exclude?: readonly string[];
+  readonly exclude?: readonly string[] | undefined;
   /**
    * Whether to copy even if the predecessor has released the node id, so that work on a version never changes
    * an older one.
    * @default false
    */
-  readonly copy?: boolean;
+  readonly copy?: boolean | undefined;
   /**
    * Whether only this host has the file system. The versions on it may then be older than those of other
    * hosts: a new version is made from one only if the last tenure of the node id, with the same sticky key,
    * left it here; otherwise it begins empty.
    * @default false
    */
-  readonly local?: boolean;
+  readonly local?: boolean | undefined;
   /** Receives the events of the directory. Must not throw. */
-  readonly onEvent?: (event: DataDirEvent) => void;
+  readonly onEvent?: ((event: DataDirEvent) => void) | undefined;
 }
 
 /** What happens while the directory at `path` is prepared. */

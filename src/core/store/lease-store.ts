@@ -83,7 +83,7 @@ export type WriteResult =
 /** What every call to a store may be given. */
 export interface StoreCallOptions {
   /** Gives the call up. A write that is given up has an unknown outcome. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** How a listing is made. */

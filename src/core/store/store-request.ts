@@ -1,13 +1,7 @@
 import { orAborted, timeoutSignal } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { messageOf, textOf } from '../base/fields.js';
-import {
-  type LeaseStore,
-  type StoreCallOptions,
-  StoreError,
-  type StoreFault,
-  type WriteOptions,
-} from './lease-store.js';
+import { type LeaseStore, StoreError, type StoreFault, type WriteOptions } from './lease-store.js';
 
 /** What each operation is called in messages. */
 const DOING = {
@@ -140,7 +134,7 @@ export async function bounded<T>(
     signal,
     what,
   }: Bounds,
-  run: (options: Required<StoreCallOptions>) => Promise<T>,
+  run: (options: { readonly signal: AbortSignal }) => Promise<T>,
 ): Promise<T> {
   const failed = (detail: string, outcome: StoreError['outcome'], cause?: unknown) =>
     new StoreError(`${what}: ${detail}`, { fault: 'unreachable', outcome, cause });

@@ -37,9 +37,9 @@ export interface LockOptions extends SharedOptions, StoreAccess {
   /** How long to wait for the lock, in milliseconds; 0 to try once. @default no limit */
   readonly timeoutMs?: number | undefined;
   /** @default the system's */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /** @default the system's */
-  readonly random?: RandomSource;
+  readonly random?: RandomSource | undefined;
 }
 
 /**

@@ -72,11 +72,13 @@ export interface ClusterFollowerOptions {
   /** What is followed in ZooKeeper in addition to the discovery tree. @default nothing */
   readonly parts?: FollowedParts | undefined;
   /** Reads who owns which shard: `shardsReport` of `nodelease/shards`. @default shards are not followed */
-  readonly shards?: (
-    session: StoreSession,
-    cluster: ClusterConfig,
-    signal: AbortSignal,
-  ) => Promise<ShardsReport | undefined>;
+  readonly shards?:
+    | ((
+        session: StoreSession,
+        cluster: ClusterConfig,
+        signal: AbortSignal,
+      ) => Promise<ShardsReport | undefined>)
+    | undefined;
   /** Reads the locks of the store, every ten seconds while there are listeners, hundreds of them more
    * rarely. @default they are not followed */
   readonly locks?: ((signal: AbortSignal) => Promise<readonly LockReport[]>) | undefined;

@@ -37,101 +37,101 @@ export interface AcquireOptions extends StoreAccess {
    * your own store. Required in a container.
    * @default 'file:.nodelease'
    */
-  readonly store?: string | LeaseStore;
+  readonly store?: string | LeaseStore | undefined;
   /**
    * `existing`: `acquire` fails if the store has no cluster, for example after a typo in its URL, and creates
    * none.
    * @default 'any'
    */
-  readonly cluster?: 'any' | 'existing';
+  readonly cluster?: 'any' | 'existing' | undefined;
   /**
    * Number of node ids of a new cluster, 1 … 65528; an existing cluster keeps its own.
    * @default 16
    */
-  readonly nodes?: number;
+  readonly nodes?: number | undefined;
   /**
    * How long a lease is valid without renewal, in milliseconds, 1000 … 86400000; for a new cluster.
    * @default 15000
    */
-  readonly durationMs?: number;
+  readonly durationMs?: number | undefined;
   /**
    * How much longer other tasks wait before they take an expired lease, in milliseconds, a thousandth of the
    * duration … 3600000; for a new cluster.
    * @default 1000, or more for a long duration
    */
-  readonly graceMs?: number;
+  readonly graceMs?: number | undefined;
   /**
    * Names this run of this process: 1 … 128 printable ASCII characters without spaces.
    * @default the ECS task's id, else host name and a random part
    */
-  readonly taskId?: string;
+  readonly taskId?: string | undefined;
   /** How long to wait for a free id, in milliseconds; 0 for not at all. @default no limit */
-  readonly acquireTimeoutMs?: number;
+  readonly acquireTimeoutMs?: number | undefined;
   /**
    * The first pause between two listings while no id is free, in milliseconds, 100 … 86400000, on a store
    * that reports no changes. It grows to a third of the lease's duration: a released id may go unnoticed for
    * that long. A listing is a request for each 1,000 objects.
    * @default 1200, or what your own store suggests
    */
-  readonly waitPollMs?: number;
+  readonly waitPollMs?: number | undefined;
   /**
    * How often the cluster's settings are read, in milliseconds, 1 … 3600000, rounded to the nearest renewal.
    * The lease learns with this delay that wider unique ids are requested, or that its node id is being
    * retired (`retiring`). Each read is a request. @default at each renewal
    */
-  readonly settingsIntervalMs?: number;
+  readonly settingsIntervalMs?: number | undefined;
   /**
    * Names this instance over its restarts, such as a volume id: 1 … 256 characters. Of the free node ids it
    * gets the one that it held last. `file` is a key in the root of the data directory. It is a preference: two
    * tasks with one key get two node ids.
    * @default none
    */
-  readonly sticky?: string;
+  readonly sticky?: string | undefined;
   /** The node id that is tried before all others where it is free. @default none */
-  readonly preferId?: number;
+  readonly preferId?: number | undefined;
   /**
    * How long to wait for the own former node id where its lease has not been released, in milliseconds,
    * 0 … 86400000. It needs `sticky`. @default 0
    */
-  readonly stickyWaitMs?: number;
+  readonly stickyWaitMs?: number | undefined;
   /**
    * Where the lease is renewed: `inline` in this thread, `worker` in a separate thread, which continues when
    * this one blocks. `worker` needs a store given by its URL, other than `memory:`. @default 'inline'
    */
-  readonly keeper?: 'inline' | 'worker';
+  readonly keeper?: 'inline' | 'worker' | undefined;
   /**
    * What happens when the lease is lost. `exit`: the handle's `signal` aborts, and the process exits with
    * code 76: at once if another task may hold the id, otherwise shortly before the deadline. `signal`: only
    * the handle's `signal` aborts, and the caller must stop in time. A function is called with the error
    * instead. @default 'exit'
    */
-  readonly onLost?: LossPolicy;
+  readonly onLost?: LossPolicy | undefined;
   /**
    * Mirrors the node id into ZooKeeper's discovery tree: a connect string (`zk1:2181,zk2:2181/app`), or an
    * object.
    * @default no discovery
    */
-  readonly zookeeper?: string | AcquireZooKeeperOptions;
+  readonly zookeeper?: string | AcquireZooKeeperOptions | undefined;
   /**
    * The source of the node id: a lease in the store, or ZooKeeper alone, as long as the session with it
    * exists. `zookeeper` needs the option of that name, and does not use the store. @default 'store'
    */
-  readonly provider?: 'store' | 'zookeeper';
+  readonly provider?: 'store' | 'zookeeper' | undefined;
   /**
    * A directory that follows the node id, `ROOT/node-<id>/v<version>`: `lease.dataDir`, complete when
    * `acquire` resolves. A loss of the lease before that is an error of `acquire`, whatever `onLost` says.
    */
-  readonly dataDir?: DataDirOptions;
+  readonly dataDir?: DataDirOptions | undefined;
   /** Receives the events of the lease. */
-  readonly onEvent?: LeaseListener;
+  readonly onEvent?: LeaseListener | undefined;
   /**
    * Monitors this node id from now on, for health checks and metrics. Create one for every `acquire`, and
    * pass it to `nodeHandler` and `NodeMetrics` before. It is `stopping` as soon as `release()` is called.
    * Call that, or its method `stopping()`, when no more work should come.
    */
-  readonly monitor?: NodeMonitor;
+  readonly monitor?: NodeMonitor | undefined;
   /** Gives up waiting. Has no effect once the lease is held. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** How to reach ZooKeeper, and what to announce there. */
@@ -142,30 +142,30 @@ export interface AcquireZooKeeperOptions extends Announcement {
    * Credentials: `digest:user:password`. Only that user can then change the node's own znodes.
    * @default none, and znodes open to all
    */
-  readonly auth?: string;
+  readonly auth?: string | undefined;
   /**
    * Whether and how the connection is encrypted: `true` trusts the CAs that Node trusts.
    * @default false
    */
-  readonly tls?: boolean | ZooKeeperTls;
+  readonly tls?: boolean | ZooKeeperTls | undefined;
   /**
    * How long a session outlives its connection, in milliseconds, 1000 … 600000; the servers may grant
    * another.
    * @default 10000
    */
-  readonly sessionTimeoutMs?: number;
+  readonly sessionTimeoutMs?: number | undefined;
   /**
    * Whether `acquire` fails if ZooKeeper cannot be reached, instead of continuing without it until it can.
    * @default false
    */
-  readonly required?: boolean;
+  readonly required?: boolean | undefined;
   /**
    * How long a node that took over an expired lease waits until all others know of it, in milliseconds.
    * @default 60000
    */
-  readonly readyTimeoutMs?: number;
+  readonly readyTimeoutMs?: number | undefined;
   /** Receives the events of the announcement. If it throws, the error becomes an uncaught one. */
-  readonly onEvent?: (event: DiscoveryEvent) => void;
+  readonly onEvent?: ((event: DiscoveryEvent) => void) | undefined;
 }
 
 /** A lease with its discovery and data directory. */

@@ -14,14 +14,14 @@ export interface SourceOptions
     Omit<StoreOptions, 'store'> {
   /** A fixed node id. */
   readonly nodeId?: number | undefined;
-  readonly provider?: 'store' | 'zookeeper';
+  readonly provider?: 'store' | 'zookeeper' | undefined;
   /**
    * Used unless the node id is fixed, or comes from ZooKeeper. A store that is passed as an object is not
    * closed.
    */
   readonly store: string | LeaseStore;
   /** Where the lease is renewed: in this thread, or in a separate one. @default 'inline' */
-  readonly keeper?: 'inline' | 'worker';
+  readonly keeper?: 'inline' | 'worker' | undefined;
   /** Whether the keeper's own thread ends a process that does not act on a loss in time. @default false */
   readonly killOnLoss?: boolean;
 }

@@ -11,13 +11,13 @@ export interface OwnShardsOptions {
    * How long a start may take before it counts as failed and the shard's signal aborts, in milliseconds. The
    * shard moves once the start has settled. @default 60000
    */
-  readonly startTimeoutMs?: number;
+  readonly startTimeoutMs?: number | undefined;
   /** How long a stop may take before the shard's signal aborts, in milliseconds. @default 30000 */
-  readonly stopTimeoutMs?: number;
+  readonly stopTimeoutMs?: number | undefined;
   /** Where this node is reached, `HOST:PORT`, for `shardRouter`. @default none */
-  readonly address?: string;
+  readonly address?: string | undefined;
   /** Receives the events of this node's shards. If it throws, the error becomes an uncaught one. */
-  readonly onEvent?: (event: ShardEvent) => void;
+  readonly onEvent?: ((event: ShardEvent) => void) | undefined;
 }
 
 /** A shard that this node runs. */

@@ -15,11 +15,11 @@ export interface ShardRouterOptions extends StoreAccess {
   /** The store of the cluster: its URL, or your own, which is not closed. */
   readonly store: string | LeaseStore;
   /** How often the map is read, in milliseconds. @default 5000 */
-  readonly refreshMs?: number;
+  readonly refreshMs?: number | undefined;
   /** @default the system's */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
   /** @default the system's */
-  readonly random?: RandomSource;
+  readonly random?: RandomSource | undefined;
 }
 
 /** Where a shard is run. */

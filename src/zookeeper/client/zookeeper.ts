@@ -11,7 +11,7 @@ export interface CallOptions {
    * How long the call may take, in milliseconds, the wait for a connection included.
    * @default the client's `operationTimeoutMs`
    */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Gives the call up at once. A request that was sent already may still be applied. */
   readonly signal?: AbortSignal | undefined;
   /**
@@ -92,9 +92,14 @@ export interface CreatedZnode {
 /** One operation of a transaction. */
 export type MultiOperation =
   | { readonly type: 'create'; readonly path: string; readonly data: ZnodeData; readonly mode: CreateMode }
-  | { readonly type: 'set'; readonly path: string; readonly data: ZnodeData; readonly version?: number }
-  | { readonly type: 'remove'; readonly path: string; readonly version?: number }
-  | { readonly type: 'check'; readonly path: string; readonly version?: number };
+  | {
+      readonly type: 'set';
+      readonly path: string;
+      readonly data: ZnodeData;
+      readonly version?: number | undefined;
+    }
+  | { readonly type: 'remove'; readonly path: string; readonly version?: number | undefined }
+  | { readonly type: 'check'; readonly path: string; readonly version?: number | undefined };
 
 /** Receives the names of a znode's children, undefined while it is absent, and its path. Must not throw. */
 export type ChildrenListener = (children: readonly string[] | undefined, path: string) => void;

@@ -18,26 +18,26 @@ export interface ConnectServicesOptions<P> {
    * Credentials: `digest:user:password`. Only that user can then change what is registered.
    * @default none, and znodes open to all
    */
-  readonly auth?: string;
+  readonly auth?: string | undefined;
   /**
    * Whether and how the connection is encrypted: `true` trusts the CAs that Node trusts.
    * @default false
    */
-  readonly tls?: boolean | ZooKeeperTls;
+  readonly tls?: boolean | ZooKeeperTls | undefined;
   /**
    * How long instances outlive a dead process, in milliseconds; the servers may grant another.
    * @default 10000
    */
-  readonly sessionTimeoutMs?: number;
+  readonly sessionTimeoutMs?: number | undefined;
   /**
    * The parent of all services, within the chroot; the same for all programs that share them.
    * @default '/services', Spring Cloud's
    */
-  readonly basePath?: string;
+  readonly basePath?: string | undefined;
   /** The codec of the payload of instances. @default any JSON, unchanged */
-  readonly payload?: PayloadCodec<P>;
+  readonly payload?: PayloadCodec<P> | undefined;
   /** Receives the events of registrations. If it throws, the error becomes an uncaught one. */
-  readonly onEvent?: (event: ServiceEvent) => void;
+  readonly onEvent?: ((event: ServiceEvent) => void) | undefined;
 }
 
 /** Service discovery with its own session. */

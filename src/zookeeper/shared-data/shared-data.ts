@@ -137,7 +137,7 @@ export class SharedData {
    * Announces a node; `data` is what it says of itself, by default nothing.
    * @throws {ZooKeeperError} `timeout`, access denied, client closed
    */
-  async announce(options: DataCall & { readonly data?: string } = {}): Promise<AnnouncedNode> {
+  async announce(options: DataCall & { readonly data?: string | undefined } = {}): Promise<AnnouncedNode> {
     const { data = '', ...call } = checked(options, { data: maybe(TEXT) });
     const node = await announceNode(this.context, data, new Set(this.#nodes.keys()), call);
     this.#nodes.set(node.path, node);

@@ -95,7 +95,7 @@ export async function examine(
     }
     facts.probe = await probeStore(store, options);
     findings.push(...probeFindings(facts.probe, cloudPrices !== undefined));
-    for (const { keptDays = 0, ...fact } of (await store.describe?.(signal && { signal })) ?? []) {
+    for (const { keptDays = 0, ...fact } of (await store.describe?.({ signal })) ?? []) {
       findings.push(finding(fact.id, fact.status, fact.detail, fact.title));
       versionsDays = Math.max(versionsDays, keptDays);
     }

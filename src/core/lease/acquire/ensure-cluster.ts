@@ -33,14 +33,14 @@ export interface EnsureClusterOptions {
    * Time limit on the monotonic clock: for another task's probe, and for retries while the store is away. Both
    * get some seconds in any case. @default as long as that task needs, and ten seconds for a request
    */
-  readonly until?: number;
+  readonly until?: number | undefined;
   /**
    * Whether to check that ages grow, too, and to probe far longer if an earlier probe failed.
    * @default false
    */
-  readonly thorough?: boolean;
+  readonly thorough?: boolean | undefined;
   /** Receives the failures of the store that are retried. */
-  readonly emit?: LeaseListener;
+  readonly emit?: LeaseListener | undefined;
 }
 
 /** The cluster's settings, and the task that created them. */

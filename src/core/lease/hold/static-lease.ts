@@ -12,7 +12,7 @@ import { MAX_NODE_IDS } from '../model/lease-state.js';
 export function staticLease(options: {
   readonly id: number;
   readonly taskId: string /** @default 1 */;
-  readonly version?: number;
+  readonly version?: number | undefined;
 }): Lease {
   checkKnown(options, ['id', 'taskId', 'version']);
   const { id, taskId, version = 1 } = options;

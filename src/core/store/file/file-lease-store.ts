@@ -32,9 +32,9 @@ export interface FileLeaseStoreOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** The pause between two polls if the folder cannot be watched, in milliseconds. @default 500 */
-  readonly pollMs?: number;
+  readonly pollMs?: number | undefined;
   /** The clock that ages are measured on. @default that of this machine */
-  readonly boot?: BootClock;
+  readonly boot?: BootClock | undefined;
 }
 
 /** An object as it was at one moment. */

@@ -39,11 +39,11 @@ export interface MemoryLeaseStoreOptions {
    * times.
    * @default 1
    */
-  readonly resolutionMs?: number;
+  readonly resolutionMs?: number | undefined;
   /** The network of this client. @default one without faults or delay */
-  readonly intercept?: MemoryIntercept;
+  readonly intercept?: MemoryIntercept | undefined;
   /** What {@link LeaseStore.remote} says. @default false */
-  readonly remote?: boolean;
+  readonly remote?: boolean | undefined;
 }
 
 /**

@@ -65,7 +65,7 @@ export interface ProbeSessionOptions {
    */
   readonly until?: number | undefined;
   /** Called with each failure that is followed by another attempt. */
-  readonly onFailure?: (error: StoreError, pauseMs: number) => void;
+  readonly onFailure?: ((error: StoreError, pauseMs: number) => void) | undefined;
 }
 
 /**

@@ -15,13 +15,13 @@ import { ProbeSession, type ProbeSessionOptions } from './probe-session.js';
 /** Settings of {@link probeStore}. */
 export interface ProbeOptions extends ProbeSessionOptions {
   /** How many writers race for one object. @default 8 */
-  readonly writers?: number;
+  readonly writers?: number | undefined;
   /**
    * How many races of creates there are, and as many of replaces: the more, the surer a store is found out
    * whose conditions hold nearly always.
    * @default 12
    */
-  readonly rounds?: number;
+  readonly rounds?: number | undefined;
   /**
    * How long an object is watched growing old, in milliseconds: the least that such a probe takes. 0 leaves
    * this out.
