@@ -1,5 +1,6 @@
 // The public API, and nothing else.
 
+export { optionsFromEnvironment } from './app/settings/environment-options.js';
 export type { Clock, RandomSource } from './core/base/clock.js';
 export {
   AcquireTimeoutError,

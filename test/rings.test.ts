@@ -16,7 +16,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['zookeeper/discovery', 'zookeeper/configuration'],
   ['node/wire'],
   ['node/monitor', 'node/runtime'],
-  ['node/locks', 'node/shards', 'index.ts'],
+  ['node/locks', 'node/shards'],
   ['app/http/http-settings.ts'],
   // What a product says to the table of settings.
   [
@@ -26,6 +26,7 @@ const FLOORS: readonly (readonly string[])[] = [
     'app/shards/shards-settings.ts',
   ],
   ['app/settings'],
+  ['index.ts'],
   ['app/http', 'app/console'],
   ['app/kit'],
   ['app/supervisor'],
@@ -46,7 +47,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['app/cli/commands'],
   ['app/cli/main.ts'],
 ];
-const WINGS = ['core', 'zookeeper', 'node', 'index.ts', 'app'];
+const WINGS = ['core', 'zookeeper', 'node', 'app', 'index.ts'];
 
 /** What lies below a room, and is closed to it all the same. */
 const CLOSED: readonly (readonly [room: string, closed: RegExp, why: string])[] = [

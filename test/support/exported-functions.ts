@@ -645,7 +645,12 @@ export const ROWS: Readonly<Record<string, Row>> = {
   idsPerMs: sync(object(layout)),
   snowflake: sync(opt(whole(1, 0, 2 ** 48))),
   standaloneIds: sync(
-    object({ nodeId: whole(1, 0, 65527), layout: object(layout), clock, lagMs: opt(whole(1, 0, 3600000)) }),
+    object({
+      nodeId: whole(1, 0, 65527),
+      layout: object(layout),
+      clock: opt(clock),
+      lagMs: opt(whole(1, 0, 3600000)),
+    }),
   ),
   uniqueIds: async(lease, options({ layout: opt(object(layout)), lagMs: opt(ms), signal })),
   UniqueIdGenerator: sync(
@@ -677,6 +682,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   ),
   'uniqueIds.adopt': sync(object(layout)),
   // leases
+  optionsFromEnvironment: async(options()),
   acquire: async(
     options({
       store: opt(
@@ -978,7 +984,9 @@ export const ROWS: Readonly<Record<string, Row>> = {
   Discovery: sync(
     object({ zookeeper, lease, announcement: object(), clock, random, onEvent: opt(fn), readyTimeoutMs: ms }),
   ),
-  DiscoveryResolver: sync(object({ zookeeper, clock, random, onUnreadable: opt(fn) })),
+  DiscoveryResolver: sync(
+    object({ zookeeper, clock: opt(clock), random: opt(random), onUnreadable: opt(fn) }),
+  ),
   'DiscoveryResolver.instances': sync(name, opt(name)),
   'DiscoveryResolver.instancesOfAllKeys': sync(name),
   'DiscoveryResolver.provider': sync(name, options({ key: opt(name), accept: opt(fn) })),
@@ -1029,12 +1037,12 @@ export const ROWS: Readonly<Record<string, Row>> = {
         () => new NodeMonitor(),
         () => false,
       ),
-      clock,
+      clock: opt(clock),
     }),
   ),
   'NodeMetrics.text': async(),
   'NodeMetrics.close': sync(),
-  nodeApp: sync(object({ clock, onFailure: opt(fn), cluster: opt(fn) })),
+  nodeApp: sync(object({ clock: opt(clock), onFailure: opt(fn), cluster: opt(fn) })),
   configurationsPage: sync(object()),
   dataWrites: sync(object()),
   servicesPage: sync(object()),
@@ -1042,7 +1050,9 @@ export const ROWS: Readonly<Record<string, Row>> = {
   nodeHandler: sync(object({ basePath: opt(path), clock: opt(clock), onFailure: opt(fn) })),
   'nodeHandler.fetch': async(object()),
   'nodeHandler.handle': sync(object(), object(), opt(fn)),
-  startNodeServer: async(object({ clock, listen: address, bearerTokenFile: opt(name), onFailure: opt(fn) })),
+  startNodeServer: async(
+    object({ clock: opt(clock), listen: address, bearerTokenFile: opt(name), onFailure: opt(fn) }),
+  ),
   startDiscoveryServer: async(
     object({
       zookeeper,
@@ -1071,7 +1081,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
     object({
       fetch: fn,
       at: address,
-      clock,
+      clock: opt(clock),
       label: opt(text),
       maxConnections: opt(whole(1, 1, 2 ** 53)),
       maxRequests: opt(whole(1, 1, 2 ** 53)),
@@ -1128,8 +1138,8 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'ProviderPool.close': sync(),
   ClusterFollower: sync(
     object({
-      clock,
-      random,
+      clock: opt(clock),
+      random: opt(random),
       session: opt(session),
       zookeeper: opt(zookeeper),
       parts: opt(object()),
@@ -1199,9 +1209,9 @@ export const ROWS: Readonly<Record<string, Row>> = {
       () => 'memory:',
       () => false,
     ),
-    object({ clock, random: opt(random), endpoint: opt(text), region: opt(text) }),
+    object({ clock: opt(clock), random: opt(random), endpoint: opt(text), region: opt(text) }),
   ),
-  observedAge: sync(store, clock),
+  observedAge: sync(store, opt(clock)),
   probeStore: async(store, object({ clock, random })),
   leaseStoreContract: sync(object()),
   openS3Store: async(object()),
@@ -1214,6 +1224,6 @@ export const ROWS: Readonly<Record<string, Row>> = {
   AzureLeaseStore: sync(object()),
   GcsLeaseStore: sync(object()),
   FileLeaseStore: sync(object({ clock })),
-  MemoryLeaseStore: sync(object({ clock })),
+  MemoryLeaseStore: sync(options({ clock: opt(clock) })),
   MemoryBucket: sync(clock),
 };

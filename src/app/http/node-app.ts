@@ -3,6 +3,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { checkArguments, checked, FUNCTION, having, listOf, maybe } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
+import { systemClock } from '../../core/base/system.js';
 import type { ClusterView } from '../../node/monitor/cluster-follower.js';
 import { nodeHealthJson, type WatchedNode } from '../../node/runtime/node-monitor.js';
 import type { ConsoleOffers } from '../../node/wire/cluster-snapshot.js';
@@ -37,7 +38,8 @@ export interface NodeAppPart {
 
 /** What a {@link nodeApp} answers from; what is left out is not there. */
 export interface NodeAppOptions {
-  readonly clock: Clock;
+  /** The clock by which the lease is held. @default that of this machine */
+  readonly clock?: Clock | undefined;
   /** What `/livez`, `/readyz`, `/lease` report. @default these paths are absent, as for a console alone */
   readonly monitor?: WatchedNode | undefined;
   /**
@@ -83,7 +85,7 @@ const PROTECTED = ['/lease', '/metrics', '/api/*'];
  */
 export function nodeApp(options: NodeAppOptions): Hono {
   const {
-    clock,
+    clock = systemClock,
     monitor,
     heldForOthers = false,
     metrics,
@@ -93,7 +95,6 @@ export function nodeApp(options: NodeAppOptions): Hono {
     hosts,
     streams = new OpenStreams(),
   } = checked(options, { cluster: maybe(FUNCTION), parts: maybe(listOf(having('a part', 'mount'))) });
-  checkArguments({ clock });
   const app = new Hono();
   answerFailures(app, options.onFailure);
   app.notFound(nothingThere);

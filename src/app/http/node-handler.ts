@@ -4,20 +4,17 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { Hono } from 'hono';
 import { checkArguments, checked, FUNCTION, having, maybe } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { systemClock } from '../../core/base/system.js';
 import { type NodeAppOptions, nodeApp, nothingThere } from './node-app.js';
 import { ADAPTER, PLAIN } from './problem.js';
 
 /** Settings of {@link nodeHandler}: what it answers from, and where it is mounted. */
-export interface NodeHandlerOptions extends Omit<NodeAppOptions, 'clock' | 'streams'> {
+export interface NodeHandlerOptions extends Omit<NodeAppOptions, 'streams'> {
   /**
    * Below which path it is asked, such as `/internal`: for servers that hand on the whole path, as Express
    * does not.
    * @default ""
    */
   readonly basePath?: string | undefined;
-  /** The clock by which the lease is held. @default that of this machine */
-  readonly clock?: NodeAppOptions['clock'] | undefined;
 }
 
 /** The state of a node id and its cluster, as a part of your own server. */
@@ -45,14 +42,14 @@ export interface NodeHandler {
  * @throws {ConfigError} when the base path is none
  */
 export function nodeHandler(given: NodeHandlerOptions): NodeHandler {
-  const { basePath = '', clock = systemClock, ...options } = checked(given);
+  const { basePath = '', ...options } = checked(given);
   if (typeof basePath !== 'string' || !/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath))
     throw new ConfigError(
       'basePath',
       basePath,
       '"" or a path such as "/internal", without a slash at its end',
     );
-  const inner = nodeApp({ ...options, clock });
+  const inner = nodeApp(options);
   const app = basePath === '' ? inner : new Hono({ strict: false }).route(basePath, inner);
   const unknown = new WeakSet<Request>();
   app.notFound((context) => {

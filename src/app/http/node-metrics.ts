@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { checked, having } from '../../core/base/arguments.js';
+import { checked, having, maybe } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
+import { systemClock } from '../../core/base/system.js';
 import { VERSION } from '../../core/base/version.js';
 import type { NodeMonitor } from '../../node/runtime/node-monitor.js';
 import { SHARD_GAUGES } from '../../node/shards/shard-gauges.js';
@@ -11,7 +12,8 @@ import { nodeCounters } from './node-counters.js';
 /** Settings of {@link NodeMetrics}. */
 export interface NodeMetricsOptions {
   readonly monitor: NodeMonitor;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  /** @default the clock of this machine */
+  readonly clock?: Pick<Clock, 'now' | 'monotonic'> | undefined;
   /**
    * One of your own, which you serve yourself, keeps its default labels.
    * @default a new one, with the metrics of the process as well
@@ -26,7 +28,7 @@ export interface NodeMetricsOptions {
  *
  * ```ts
  * const monitor = new NodeMonitor();
- * const metrics = new NodeMetrics({ monitor, clock: systemClock });
+ * const metrics = new NodeMetrics({ monitor });
  * await using lease = await acquire({ monitor });
  * ```
  */
@@ -41,11 +43,11 @@ export class NodeMetrics implements MetricsText {
   constructor(options: NodeMetricsOptions) {
     const {
       monitor,
-      clock,
+      clock = systemClock,
       registry = Registry.merge([processMetrics()]),
     } = checked(options, {
       monitor: having('a NodeMonitor', 'health', 'onEvent'),
-      clock: having('a clock, such as systemClock', 'now', 'monotonic'),
+      clock: maybe(having('a clock, such as systemClock', 'now', 'monotonic')),
     });
     this.#registry = registry;
     registerGauges(monitor, clock, registry);

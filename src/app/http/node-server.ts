@@ -41,7 +41,6 @@ export interface NodeServer extends HttpListener {
  */
 export async function startNodeServer(options: NodeServerOptions): Promise<NodeServer> {
   const { listen: at, bearerTokenFile, labels, clock, ...rest } = checked(options);
-  checkArguments({ clock });
   checkListenAddress(at, 'listen');
   const token =
     bearerTokenFile === undefined

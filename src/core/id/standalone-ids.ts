@@ -1,6 +1,7 @@
-import { checked, having } from '../base/arguments.js';
+import { checked, having, maybe } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { systemClock } from '../base/system.js';
 import { clusterNodeIdOf } from './cluster-node-id.js';
 import type { IdLayout } from './id-layout.js';
 import { UniqueIdGenerator } from './unique-id-generator.js';
@@ -14,7 +15,8 @@ export interface StandaloneIdsOptions {
    * all.
    */
   readonly layout: IdLayout;
-  readonly clock: Pick<Clock, 'now' | 'sleep'>;
+  /** @default the clock of this machine */
+  readonly clock?: Pick<Clock, 'now' | 'sleep'> | undefined;
   /** How much past time a burst may use, in milliseconds, 0 … 3600000. @default 4000 */
   readonly lagMs?: number | undefined;
 }
@@ -34,10 +36,10 @@ export function standaloneIds(options: StandaloneIdsOptions): UniqueIdGenerator 
   const {
     nodeId,
     layout,
-    clock,
+    clock = systemClock,
     lagMs = 4_000,
   } = checked(options, {
-    clock: having('a clock, such as systemClock', 'now', 'sleep'),
+    clock: maybe(having('a clock, such as systemClock', 'now', 'sleep')),
   });
   const node = clusterNodeIdOf(nodeId);
   const startedAt = clock.now();

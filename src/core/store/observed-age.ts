@@ -1,5 +1,6 @@
 import { checkArguments, STORE } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
+import { systemClock } from '../base/system.js';
 import type {
   LeaseStore,
   ListedObject,
@@ -64,7 +65,7 @@ export class ObservedAges {
  * was removed meanwhile
  * @param clock its `monotonic()` must not be ahead by more than the clocks of holders may drift
  */
-export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
+export function observedAge(store: LeaseStore, clock: Clock = systemClock): LeaseStore {
   checkArguments({ store, clock }, { store: STORE });
   const ages = new ObservedAges();
   const observed = <Shown extends ListedObject | StoredObject>(

@@ -1,14 +1,17 @@
-import { checkArguments, checked } from '../base/arguments.js';
+import { checked } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { systemClock, systemRandom } from '../base/system.js';
 import type { LeaseStore } from './lease-store.js';
 import { checkEndpoint } from './store-settings.js';
 import { ACCESS, parseStoreUrl, type StoreAccess } from './stores.js';
 
 /** What a store needs in addition to its URL. */
 export interface OpenStoreOptions extends StoreAccess {
-  readonly clock: Clock;
-  readonly random: RandomSource;
+  /** @default the clock of this machine */
+  readonly clock?: Clock | undefined;
+  /** @default the operating system's */
+  readonly random?: RandomSource | undefined;
   /**
    * How long one request may take in all, in milliseconds. Keep it below the renewal interval. Stores on this
    * machine ignore it.
@@ -24,13 +27,12 @@ export interface OpenStoreOptions extends StoreAccess {
  * store needs is not installed
  */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<LeaseStore> {
-  const { clock, endpoint } = checked(options, ACCESS);
-  checkArguments({ clock });
+  const { clock = systemClock, random = systemRandom, endpoint } = checked(options, ACCESS);
   const { kind, ...store } = parseStoreUrl(url);
   if (endpoint !== undefined) {
     if (kind.endpoint === undefined)
       throw new ConfigError('endpoint', endpoint, `no endpoint with the store ${store.url}`);
     checkEndpoint(endpoint, 'endpoint');
   }
-  return kind.open({ ...options, ...store });
+  return kind.open({ ...options, clock, random, ...store });
 }

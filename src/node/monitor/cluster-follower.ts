@@ -2,6 +2,7 @@ import { withTimeout } from '../../core/base/abort.js';
 import { checkArguments, checked, FUNCTION, kind, maybe } from '../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { Listeners } from '../../core/base/listeners.js';
+import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
@@ -55,8 +56,10 @@ export interface ClusterView {
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */
 export interface ClusterFollowerOptions {
-  readonly clock: Clock;
-  readonly random: RandomSource;
+  /** @default the clock of this machine */
+  readonly clock?: Clock | undefined;
+  /** @default the operating system's */
+  readonly random?: RandomSource | undefined;
   /**
    * The store that leases the node ids; undefined if ZooKeeper alone gives them out. The session is the
    * follower's own, and counts no other requests: any number of sessions may share one store.
@@ -121,8 +124,8 @@ export class ClusterFollower implements ClusterView {
   /** @throws {TypeError} when neither a store nor ZooKeeper is given */
   constructor(options: ClusterFollowerOptions) {
     const {
-      clock,
-      random,
+      clock = systemClock,
+      random = systemRandom,
       session,
       zookeeper,
       connect = zookeeper?.description ?? '',
@@ -130,7 +133,7 @@ export class ClusterFollower implements ClusterView {
       shards,
       locks,
     } = checked(options, { shards: maybe(FUNCTION), locks: maybe(FUNCTION) });
-    checkArguments({ clock, random, parts });
+    checkArguments({ parts });
     for (const [name, part] of Object.entries(parts))
       checkArguments({ [name]: part }, { [name]: maybe(FUNCTION) });
     if (session !== undefined) checkArguments({ session });

@@ -9,14 +9,14 @@ import {
   oneOf,
   TEXT,
 } from '../../core/base/arguments.js';
-import { ConfigError } from '../../core/base/errors.js';
+import { ConfigError, explain } from '../../core/base/errors.js';
 import { hostName } from '../../core/base/host/facts.js';
 import { defaultTaskId } from '../../core/base/host/task-id.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { checkRoot, type DataDirOptions } from '../../core/data-dir/data-dir-options.js';
 import { DATA_DIR_SETTINGS } from '../../core/data-dir/data-dir-settings.js';
 import { checkWanted } from '../../core/lease/model/cluster-config.js';
-import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
+import { type Lease, type LeaseListener, waitingText } from '../../core/lease/model/lease.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
 import { DEFAULT_STORE, defaultStore } from '../../core/store/store-settings.js';
 import type { StoreAccess } from '../../core/store/stores.js';
@@ -122,7 +122,10 @@ export interface AcquireOptions extends StoreAccess {
    * `acquire` resolves. A loss of the lease before that is an error of `acquire`, whatever `onLost` says.
    */
   readonly dataDir?: DataDirOptions | undefined;
-  /** Receives the events of the lease. */
+  /**
+   * Receives the events of the lease.
+   * @default two of them are lines on standard error: that it waits for a free id, and the loss before the exit
+   */
   readonly onEvent?: LeaseListener | undefined;
   /**
    * Monitors this node id from now on, for health checks and metrics. Create one for every `acquire`, and
@@ -206,7 +209,7 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
   try {
     checkAcquireOptions(options);
     if (options.dataDir) await checkRoot(options.dataDir.root, 'dataDir.root', 'write');
-    const { store = DEFAULT_STORE, onLost = 'exit', monitor, signal, onEvent: onLeaseEvent } = options;
+    const { store = DEFAULT_STORE, onLost = 'exit', monitor, signal } = options;
     const zookeeper =
       typeof options.zookeeper === 'string' ? { connect: options.zookeeper } : options.zookeeper;
     const taskId = options.taskId ?? (await ownTaskId(signal));
@@ -221,7 +224,7 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
       clock: systemClock,
       random: systemRandom,
       tracer,
-      onLeaseEvent,
+      onLeaseEvent: options.onEvent ?? spoken(onLost),
       onDiscoveryEvent: zookeeper?.onEvent,
     });
     return manage(node, onLost, () => monitor?.stopping('the lease is being released'));
@@ -229,6 +232,18 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
     options.monitor?.failed(error);
     throw error;
   }
+}
+
+/** Reports on standard error, where no listener does, that it waits and why the process is about to end. */
+function spoken(onLost: LossPolicy): LeaseListener {
+  let said: string | undefined;
+  return (event) => {
+    let text = said;
+    if (event.type === 'waiting') text = waitingText(event);
+    else if (event.type === 'lost' && onLost === 'exit') text = explain(event.error);
+    if (text !== said) console.error(`nodelease: ${text}`);
+    said = text;
+  };
 }
 
 function checkMonitor(monitor: NodeMonitor | undefined) {

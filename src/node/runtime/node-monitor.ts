@@ -3,7 +3,7 @@ import { checkArguments, LEASE, maybe, OBJECT, TEXT } from '../../core/base/argu
 import type { Clock } from '../../core/base/clock.js';
 import { explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
-import type { Lease, LeaseEvent } from '../../core/lease/model/lease.js';
+import { type Lease, type LeaseEvent, waitingText } from '../../core/lease/model/lease.js';
 import type { Discovery, DiscoveryEvent } from '../../zookeeper/discovery/discovery.js';
 import type { NodeHealth, NodeHealthJson, NodePhase } from '../wire/node-health.js';
 
@@ -164,7 +164,7 @@ export class NodeMonitor {
 
 /** Why no node id may be used yet, if the event shows that. */
 function whyNotYet(event: LeaseEvent): string | undefined {
-  if (event.type === 'waiting') return event.why ?? 'no node id is free: waiting';
+  if (event.type === 'waiting') return event.why ?? waitingText(event);
   if (event.type === 'testing-store') return 'the store is being tested, once';
   if (event.type === 'store-failed') return `the store failed: ${explain(event.error)}`;
   return event.type === 'acquired'

@@ -1,7 +1,7 @@
 import { checkArguments, checked, isPort } from '../../core/base/arguments.js';
-import type { RandomSource } from '../../core/base/clock.js';
+import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { ViewContext } from '../client/children-view.js';
-import { closedError, type Znode } from '../client/zookeeper.js';
+import { closedError, type TimeOptions, type TimeSources, type Znode } from '../client/zookeeper.js';
 import type { DecodedInstance, OnUnreadable } from '../services/instance/instance-codec.js';
 import {
   type InstanceSource,
@@ -12,8 +12,7 @@ import { type ProviderChoices, providerOf, type ServiceProvider } from '../servi
 import { type Assignment, decodeAssignment, endpointKeysPath, endpointPath } from './layout.js';
 
 /** Options of {@link DiscoveryResolver}. */
-export interface DiscoveryResolverOptions extends ViewContext {
-  readonly random: Pick<RandomSource, 'next'>;
+export interface DiscoveryResolverOptions extends Pick<ViewContext, 'zookeeper'>, TimeOptions {
   /**
    * Called with each znode of an endpoint that cannot be understood, and the rest of the sentence "<path> …".
    * Must not throw and must not block.
@@ -35,11 +34,13 @@ export interface EndpointChoices extends ProviderChoices<Assignment> {
  */
 export class DiscoveryResolver {
   readonly #open = new Set<InstanceSource<Assignment>>();
+  readonly #options: DiscoveryResolverOptions & TimeSources;
   #closed = false;
 
-  constructor(private readonly options: DiscoveryResolverOptions) {
-    const { zookeeper, clock, random } = checked(options);
-    checkArguments({ zookeeper, clock, random });
+  constructor(options: DiscoveryResolverOptions) {
+    const { clock = systemClock, random = systemRandom } = checked(options);
+    this.#options = { ...options, clock, random };
+    checkArguments({ zookeeper: options.zookeeper });
   }
 
   /**
@@ -71,7 +72,7 @@ export class DiscoveryResolver {
    */
   provider(endpoint: string, options: EndpointChoices = {}): ServiceProvider<Assignment> {
     const { key, ...choices } = checked(options);
-    const { clock, random } = this.options;
+    const { clock, random } = this.#options;
     return providerOf({ ...choices, source: this.instances(endpoint, key), clock, random });
   }
 
@@ -88,7 +89,7 @@ export class DiscoveryResolver {
   ): InstanceSource<Assignment> {
     if (this.#closed) throw closedError('the resolver');
     const source: InstanceSource<Assignment> = new WatchedInstances<Assignment>({
-      ...this.options,
+      ...this.#options,
       ...{ name: endpoint, path, follow },
       decode: (ref, znode) => decodeEndpoint(endpoint, ref, znode),
       onClose: () => this.#open.delete(source),

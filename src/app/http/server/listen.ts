@@ -5,6 +5,7 @@ import { withTimeout } from '../../../core/base/abort.js';
 import { checked, FUNCTION, having, maybe, TEXT, whole } from '../../../core/base/arguments.js';
 import type { Clock } from '../../../core/base/clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
+import { systemClock } from '../../../core/base/system.js';
 import {
   checkListenAddress,
   formatListenAddress,
@@ -21,7 +22,8 @@ export interface ListenOptions {
   readonly at: ListenAddress;
   /** The setting that the address comes from, as its user knows it. @default "listen" */
   readonly label?: string | undefined;
-  readonly clock: Pick<Clock, 'sleep'>;
+  /** @default the clock of this machine */
+  readonly clock?: Pick<Clock, 'sleep'> | undefined;
   /**
    * Maximum number of connections. When they run short an idle one is closed; while each has a request under
    * way, further ones.
@@ -61,7 +63,7 @@ export interface HttpListener {
 const KINDS = {
   fetch: FUNCTION,
   label: maybe(TEXT),
-  clock: having('a clock, such as systemClock', 'sleep'),
+  clock: maybe(having('a clock, such as systemClock', 'sleep')),
   isUrgent: maybe(FUNCTION),
   maxConnections: maybe(whole(1)),
   maxRequests: maybe(whole(1)),
@@ -79,7 +81,7 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
     fetch,
     at,
     label = 'listen',
-    clock,
+    clock = systemClock,
     isUrgent = () => false,
     maxConnections = HTTP_LIMITS.connections,
     maxRequests = HTTP_LIMITS.requests,

@@ -1,6 +1,6 @@
 import { explain } from '../../../core/base/errors.js';
 import { defaultTaskId } from '../../../core/base/host/task-id.js';
-import type { LeaseEvent, LeaseListener } from '../../../core/lease/model/lease.js';
+import { type LeaseEvent, type LeaseListener, waitingText } from '../../../core/lease/model/lease.js';
 import { storeKindOf } from '../../../core/store/stores.js';
 import type { Settings } from '../../settings/settings.js';
 import type { Io } from '../io.js';
@@ -109,13 +109,8 @@ function leaseLine(event: LeaseEvent): Line {
     }
     case 'damaged':
       return ['error', `${event.key} cannot be used: ${event.problem}`, { key: event.key }];
-    case 'waiting': {
-      const text =
-        event.why === undefined
-          ? 'no node id is free: waiting'
-          : `no node id can be had yet, waiting: ${event.why}`;
-      return ['info', text, { sleepMs: Math.round(event.sleepMs) }];
-    }
+    case 'waiting':
+      return ['info', waitingText(event), { sleepMs: Math.round(event.sleepMs) }];
     case 'store-failed':
       return [
         'warn',

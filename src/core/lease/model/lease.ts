@@ -211,6 +211,11 @@ export type HolderEvent<E extends TenureLostError> =
   | { readonly type: 'released' }
   | { readonly type: 'release-failed'; readonly error: unknown };
 
+/** What a task that waits for a node id says. */
+export function waitingText({ why }: Extract<LeaseEvent, { type: 'waiting' }>): string {
+  return why === undefined ? 'no node id is free: waiting' : `no node id can be had yet, waiting: ${why}`;
+}
+
 /** Receives {@link LeaseEvent}s in the order in which they happen. */
 export type LeaseListener = (event: LeaseEvent) => void;
 

@@ -1,6 +1,7 @@
 import { orAborted } from '../../base/abort.js';
 import { checked, FUNCTION, maybe } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
+import { systemClock } from '../../base/system.js';
 import type { Heed } from '../changes.js';
 import type {
   LeaseStore,
@@ -32,8 +33,8 @@ const faultless: MemoryIntercept = async (_, apply) => apply();
 
 /** Settings of a {@link MemoryLeaseStore}. */
 export interface MemoryLeaseStoreOptions {
-  /** The clock of the store: ages on `monotonic()`, store time from `now()`. */
-  readonly clock: Clock;
+  /** The clock of the store: ages on `monotonic()`, store time from `now()`. @default that of this machine */
+  readonly clock?: Clock | undefined;
   /**
    * What its times are cut to, in milliseconds, at least 0: 1000 for whole seconds as on S3, 0 for exact
    * times.
@@ -58,8 +59,11 @@ export class MemoryLeaseStore implements LeaseStore {
 
   /** @param bucket the objects; without it, none yet */
   constructor(
-    private readonly options: MemoryLeaseStoreOptions,
-    private readonly bucket = new MemoryBucket(checked(options).clock, options.resolutionMs ?? 1),
+    private readonly options: MemoryLeaseStoreOptions = {},
+    private readonly bucket = new MemoryBucket(
+      checked(options).clock ?? systemClock,
+      options.resolutionMs ?? 1,
+    ),
   ) {
     checked(options, { intercept: maybe(FUNCTION) });
     this.remote = options.remote ?? false;

@@ -1,0 +1,41 @@
+import { checkArguments, OBJECT } from '../../core/base/arguments.js';
+import { ConfigError } from '../../core/base/errors.js';
+import { hostName } from '../../core/base/host/facts.js';
+import { ACCESS } from '../../core/store/stores.js';
+import type { AcquireOptions } from '../../node/runtime/acquire.js';
+
+/**
+ * The options of `acquire()` from the variables of the command line, such as `NODELEASE_STORE`, with its
+ * checks. Variables that have no such option, such as `NODELEASE_HTTP`, are left out. For an unknown one the
+ * process emits a warning.
+ *
+ * ```ts
+ * await using lease = await acquire(await optionsFromEnvironment());
+ * ```
+ *
+ * @throws {ConfigError} that names the variable
+ */
+export async function optionsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Promise<AcquireOptions> {
+  checkArguments({ env }, { env: OBJECT });
+  // Loaded only here: a start must be fast.
+  const { readSettings, unknownVariables } = await import('./settings.js');
+  const { SETTINGS } = await import('./settings-table.js');
+  for (const problem of unknownVariables(env)) process.emitWarning(problem, { code: 'NODELEASE_VARIABLE' });
+  const { nodeId, ...settings } = readSettings({ flags: {}, env, hostname: hostName() });
+  if (nodeId !== undefined)
+    throw new ConfigError(
+      'NODELEASE_NODE_ID',
+      nodeId,
+      'no fixed node id: staticLease() has one, without a lease',
+    );
+  const { provider, store, dataDir, zookeeper } = settings;
+  const { check: _, ...announced } = zookeeper ?? {};
+  const names = [...SETTINGS.map(({ option }) => option), ...Object.keys(ACCESS)];
+  return {
+    ...Object.fromEntries(Object.entries(settings).filter(([name]) => names.includes(name))),
+    // The default is that of acquire(), which is none in a container.
+    store: env.NODELEASE_STORE && provider === 'store' ? store : undefined,
+    dataDir,
+    zookeeper: zookeeper && { ...announced, connect: zookeeper.connect.text },
+  };
+}
