@@ -1,6 +1,6 @@
 import { onAbort } from '../../core/base/abort.js';
 import { explain } from '../../core/base/errors.js';
-import { defaultTaskId } from '../../core/base/host/task-id.js';
+import { taskNames } from '../../core/base/host/task-id.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { elect } from '../../zookeeper/recipes/elect.js';
 import { lock } from '../../zookeeper/recipes/lock.js';
@@ -49,7 +49,7 @@ export const holdRecipe =
     const { options, settings, io } = call;
     // A wrong one is an error before anything is connected.
     waitTimeout(options);
-    const taskId = settings.taskId ?? (await defaultTaskId(io));
+    const taskId = settings.taskId ?? (await taskNames(io)).taskId;
     const zookeeper = await connectTo(settings.zookeeper, io);
     let held: Hold | undefined;
     let others: Watch | undefined;

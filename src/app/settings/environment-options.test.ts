@@ -9,6 +9,7 @@ afterEach(() => void vi.unstubAllEnvs());
 /** A value of each variable that `acquire()` has an option for, and that option's value. */
 const VALUES: Readonly<Record<string, readonly [text: string, value: unknown]>> = {
   cluster: ['existing', 'existing'],
+  'cluster-name': ['orders', 'orders'],
   nodes: ['20', 20],
   duration: ['30s', 30_000],
   grace: ['2s', 2_000],

@@ -53,6 +53,7 @@ describe('settings', () => {
     const values: Record<SettingName, string> & Record<string, string> = {
       store: 's3://bucket/prefix',
       cluster: 'existing',
+      'cluster-name': 'orders',
       nodes: '20',
       duration: '20s',
       grace: '500ms',

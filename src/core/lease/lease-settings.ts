@@ -7,6 +7,7 @@ import {
   text,
   upToOneDay,
 } from '../settings/setting.js';
+import { CLUSTER_NAME } from './model/cluster-config.js';
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from './model/lease-state.js';
 
 /** The settings of leases. */
@@ -18,6 +19,13 @@ export const LEASE_SETTINGS = {
     storeOnly: true,
     common: true,
     sentence: 'existing: a start that finds no cluster in the store ends with 69 and creates none',
+  },
+  'cluster-name': {
+    kind: text('name', CLUSTER_NAME, '1 to 255 letters, digits and ._-'),
+    default: 'the ECS service where the metadata endpoint has it, else none',
+    option: 'clusterName',
+    storeOnly: true,
+    sentence: 'names the cluster, for good, unless it has a name; a task with another name ends with 69',
   },
   nodes: {
     kind: integer(1, MAX_NODE_IDS),

@@ -14,7 +14,7 @@ import { LockLostError } from '../../core/lease/model/lock-lost.js';
 import { StoreError } from '../../core/store/lease-store.js';
 import { DEFAULT_STORE, defaultStore } from '../../core/store/store-settings.js';
 import { ACCESS, type StoreAccess } from '../../core/store/stores.js';
-import { type AcquireOptions, ownTaskId } from '../runtime/acquire.js';
+import { type AcquireOptions, ownNames } from '../runtime/acquire.js';
 import { checkOptions } from '../runtime/check-options.js';
 import { type HeldNode, holdNode } from '../runtime/hold-node.js';
 import { checkLockName, ensureProbed, type LockStore, lockPlace } from './lock-place.js';
@@ -100,7 +100,7 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
     ...rest
   } = options;
   const system = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };
-  const taskId = options.taskId ?? (await ownTaskId(options.signal));
+  const { taskId } = await ownNames(options);
   const place = await lockPlace(store, name);
   const end = async (node?: HeldNode) => {
     await node?.end({ workEnded: true });

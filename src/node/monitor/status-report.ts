@@ -81,6 +81,7 @@ export function reportHead(
 /** The report on a cluster's settings. */
 export function clusterReport({
   size,
+  name,
   durationMs,
   graceMs,
   idWidth,
@@ -95,6 +96,7 @@ export function clusterReport({
     idWidth: idWidth || null,
     bootstrapped,
     ...settling,
+    name,
   };
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../../core/base/arguments.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
 import { hostName } from '../../core/base/host/facts.js';
-import { defaultTaskId } from '../../core/base/host/task-id.js';
+import { type TaskNames, taskNames } from '../../core/base/host/task-id.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { checkRoot, type DataDirOptions } from '../../core/data-dir/data-dir-options.js';
 import { DATA_DIR_SETTINGS } from '../../core/data-dir/data-dir-settings.js';
@@ -65,6 +65,12 @@ export interface AcquireOptions extends StoreAccess {
    * @default the ECS task's id, else host name and a random part
    */
   readonly taskId?: string | undefined;
+  /**
+   * The name of the cluster, 1 … 255 letters, digits and `._-`: one without a name takes it, one of another name
+   * refuses this task.
+   * @default the ECS service where the metadata endpoint has it, else none
+   */
+  readonly clusterName?: string | undefined;
   /** How long to wait for a free id, in milliseconds; 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
   /**
@@ -212,13 +218,13 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
     const { store = DEFAULT_STORE, onLost = 'exit', monitor, signal } = options;
     const zookeeper =
       typeof options.zookeeper === 'string' ? { connect: options.zookeeper } : options.zookeeper;
-    const taskId = options.taskId ?? (await ownTaskId(signal));
-    if (zookeeper !== undefined) checkAnnounced(zookeeper, taskId);
+    const names = await ownNames(options);
+    if (zookeeper !== undefined) checkAnnounced(zookeeper, names.taskId);
     const tracer = await installedTracer(systemClock);
     const node = await holdNode({
       ...options,
       store,
-      taskId,
+      ...names,
       zookeeper,
       killOnLoss: onLost === 'exit',
       clock: systemClock,
@@ -323,10 +329,16 @@ function checkAnnounced(zookeeper: AcquireZooKeeperOptions, taskId: string) {
   }
 }
 
-/** The default task id of this process. */
-export function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
+/** The names of this process. */
+export function ownNames({
+  taskId,
+  clusterName,
+  signal,
+}: Pick<AcquireOptions, 'taskId' | 'clusterName' | 'signal'>): Promise<TaskNames> {
   const warn = (message: string) => process.emitWarning(message, { code: 'NODELEASE_TASK_ID' });
-  return defaultTaskId({
+  return taskNames({
+    taskId,
+    clusterName,
     env: process.env,
     hostname: hostName(),
     clock: systemClock,

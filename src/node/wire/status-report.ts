@@ -50,7 +50,7 @@ export function warningOf({ camunda }: ForeignNode = {}): string | undefined {
 export type ReportPage = Pick<StatusReport, 'nodes' | 'page'>;
 
 /** The settings of a cluster in a report. */
-export interface ClusterReport extends Pick<ClusterConfig, 'size' | 'graceMs' | 'bootstrapped'> {
+export interface ClusterReport extends Pick<ClusterConfig, 'size' | 'name' | 'graceMs' | 'bootstrapped'> {
   /** In a foreign format, the apparent duration of most holders; null if it is unknown. */
   readonly durationMs: number | null;
   /** Null in a foreign format, whose holders make no unique ids. */

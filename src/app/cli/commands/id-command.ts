@@ -9,7 +9,7 @@ import { installedTracer } from '../../../node/runtime/open-telemetry-tracer.js'
 import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
 import { type Call, interruptible, logFailure } from '../../kit/call.js';
 import { ExitCode, exitCodeOfSignal, type Io } from '../../kit/io.js';
-import { leaseLog, logSource, taskIdOf, warnIfPrivate } from '../../kit/log/lease-log.js';
+import { leaseLog, logSource, taskNamesOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import { type Logger, loggerFor } from '../../kit/log/logger.js';
 import { formatSetting } from '../../kit/terminal/text.js';
 import { environmentName, type Settings } from '../../settings/settings.js';
@@ -89,7 +89,7 @@ type WantedIds = ReturnType<typeof readIdOptions>;
 async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger): Promise<HeldNode> {
   const { clock, random, env, execArgv } = io;
   const { provider, store } = settings;
-  const taskId = await taskIdOf(settings, io, log, signal);
+  const names = await taskNamesOf(settings, io, log, signal);
   logSource(settings, log);
   if (provider === 'store') warnIfPrivate(store, log, 'another call may print the same ids');
   const { holdNode } = await import('../../../node/runtime/hold-node.js');
@@ -97,11 +97,11 @@ async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger
     ...settings,
     // Nothing is announced: ZooKeeper is of use only where it gives out the node ids.
     zookeeper: provider === 'zookeeper' ? settings.zookeeper : undefined,
-    taskId,
+    ...names,
     clock,
     random,
     signal,
-    onLeaseEvent: leaseLog(log.child({ taskId })),
+    onLeaseEvent: leaseLog(log.child({ taskId: names.taskId })),
     tracer: mayHaveSdk(execArgv, env.NODE_OPTIONS) ? await installedTracer(clock) : undefined,
   });
 }

@@ -27,7 +27,7 @@ import {
 } from '../../kit/call.js';
 import { ExitCode, type Io, UsageError } from '../../kit/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
-import { formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
+import { formatCluster, formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
 import { clusterPart } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 
@@ -112,7 +112,7 @@ function makeFirstGroup(call: ZooKeeperCall): Promise<number> {
  */
 export async function initialize(
   session: StoreSession,
-  wanted: Pick<Settings, 'nodes' | 'durationMs' | 'graceMs'>,
+  wanted: Pick<Settings, 'clusterName' | 'nodes' | 'durationMs' | 'graceMs'>,
   io: Io,
   { json }: Call['options'] = {},
 ): Promise<number> {
@@ -176,7 +176,7 @@ function withProgress<T>(
 
 function outcome(url: string, { cluster: { config }, clusterCreated, created }: InitializeReport): string[] {
   const written = `${pluralize(created.length, 'lease object')} written`;
-  const settings = `duration ${formatSetting(config.durationMs)}, grace ${formatSetting(config.graceMs)}`;
+  const settings = formatCluster(config);
   if (clusterCreated)
     return [`created a cluster of ${config.size} node ids at ${url} (${settings})`, written];
   const existing = `the cluster at ${url} has ${config.size} node ids (${settings})`;

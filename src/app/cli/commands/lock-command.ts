@@ -4,7 +4,7 @@ import { acquireLock } from '../../../node/locks/store-lock.js';
 import { storeAccess } from '../../../node/runtime/opened-store.js';
 import type { Call } from '../../kit/call.js';
 import type { HoldingOptions } from '../../kit/holding.js';
-import { lockLog, taskIdOf, warnIfPrivate } from '../../kit/log/lease-log.js';
+import { lockLog, taskNamesOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import { runHeldCommand } from '../../supervisor/supervised-command.js';
 
 /** `nodelease lock NAME -- command`: runs the command while it holds the lock of that name on the store. */
@@ -21,7 +21,7 @@ export async function lockCommand(
     acquire: async ({ log, signal, again, timeoutMs }) => {
       if (!again) log.info({ lock: name, store }, `lock ${name} is kept in ${store}`);
       warnIfPrivate(store, log, 'no other task will see this lock');
-      const taskId = await taskIdOf(settings, io, log, signal);
+      const { taskId } = await taskNamesOf(settings, io, log, signal);
       return (again ? acquireAgain : acquireLock)(name, {
         ...storeAccess(settings),
         store,

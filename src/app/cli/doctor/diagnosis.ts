@@ -7,7 +7,7 @@ import type { ProbeReport } from '../../../core/store/probe/probe-report.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
 import { clusterReport } from '../../../node/monitor/status-report.js';
 import { clockFinding, type Finding, finding, isSound, isTime } from '../../kit/finding.js';
-import { formatDuration, formatSetting } from '../../kit/terminal/text.js';
+import { formatCluster, formatDuration, formatSetting } from '../../kit/terminal/text.js';
 import type { Settings } from '../../settings/settings.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
 import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
@@ -60,10 +60,13 @@ export function clusterFindings(
   }
   const { cluster, totals, foreign } = status;
   const held = totals.hints ? `about ${totals.held}` : `${totals.held}`;
-  const settings = `duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
   const pending = cluster.bootstrapped ? '' : ', not all lease objects have been created yet';
   const findings = [
-    finding('cluster', 'ok', `${cluster.size} node ids, ${held} of them held; ${settings}${pending}`),
+    finding(
+      'cluster',
+      'ok',
+      `${cluster.size} node ids, ${held} of them held; ${formatCluster(cluster)}${pending}`,
+    ),
   ];
   if (foreign !== undefined) {
     const clash = `${foreign}, next to the cluster of nodelease: one of the two has to move`;

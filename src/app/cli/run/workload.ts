@@ -8,7 +8,7 @@ import { mayHaveSdk } from '../../../node/runtime/preloaded-sdk.js';
 import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import type { RoutingEntries } from '../../discovery/routing-entries.js';
 import type { Io } from '../../kit/io.js';
-import { leaseLog, logSource, taskIdOf, warnIfPrivate } from '../../kit/log/lease-log.js';
+import { leaseLog, logSource, taskNamesOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import type { Logger } from '../../kit/log/logger.js';
 import type { SignalRelay } from '../../kit/terminal/signal-relay.js';
 import { withTimeout } from '../../kit/terminal/with-timeout.js';
@@ -88,8 +88,8 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   let tracer: OpenTelemetryTracer | undefined;
   try {
     const signal = signals.interrupted;
-    const taskId = await taskIdOf(settings, io, log, signal);
-    log = log.child({ taskId });
+    const names = await taskNamesOf(settings, io, log, signal);
+    log = log.child({ taskId: names.taskId });
     const own = await ownHoldOptions(settings, log, heldForOthers);
     // The first line: a slip in it makes another cluster.
     logSource(settings, log);
@@ -111,7 +111,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     if (nodeId === undefined && mayHaveSdk(execArgv, env.NODE_OPTIONS)) tracer = await installedTracer(clock);
     const node = await holdNode({
       ...settings,
-      taskId,
+      ...names,
       clock,
       random: io.random,
       signal,

@@ -17,8 +17,8 @@ import type { Screen } from '../../kit/io.js';
 import {
   type Color,
   cut,
+  formatCluster,
   formatDuration,
-  formatSetting,
   type Paint,
   paintFor,
   pluralize,
@@ -232,7 +232,7 @@ function summaryLine({ cluster, totals, foreign }: PagedCluster, screen: Screen 
     return fittedLine((paint) => title + counts(paint), settings(cluster), screen);
   }
   const bits = pluralize(cluster.idWidth, 'bit');
-  const settings = `; duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
+  const settings = `; ${formatCluster(cluster)}`;
   return fittedLine(
     counts,
     [`${settings}, node ids ${bits} wide`, `${settings}, node ids ${bits}`, settings, ...(hints ? [''] : [])],

@@ -1,5 +1,5 @@
 import { explain } from '../../../core/base/errors.js';
-import { defaultTaskId } from '../../../core/base/host/task-id.js';
+import { type TaskNames, taskNames } from '../../../core/base/host/task-id.js';
 import { type LeaseEvent, type LeaseListener, waitingText } from '../../../core/lease/model/lease.js';
 import { storeKindOf } from '../../../core/store/stores.js';
 import type { Settings } from '../../settings/settings.js';
@@ -33,14 +33,14 @@ export function leaseLog(log: Pick<Logger, Level>, lineOf = leaseLine): LeaseLis
   };
 }
 
-/** Names this run, as it is configured or as its surroundings say. */
-export async function taskIdOf(
-  { taskId }: Settings,
+/** The names of this run, as they are configured or as its surroundings say. */
+export function taskNamesOf(
+  { taskId, clusterName }: Settings,
   io: Io,
   log: Logger,
   signal: AbortSignal,
-): Promise<string> {
-  return taskId ?? defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) });
+): Promise<TaskNames> {
+  return taskNames({ ...io, taskId, clusterName, signal, warn: (message) => log.warn(message) });
 }
 
 /** Logs where node ids come from. */

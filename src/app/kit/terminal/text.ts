@@ -1,7 +1,9 @@
 import { inspect } from 'node:util';
+import type { ClusterConfig } from '../../../core/lease/model/cluster-config.js';
+import { formatSetting } from '../../../core/settings/setting.js';
 import type { Screen } from '../io.js';
 
-export { formatSetting } from '../../../core/settings/setting.js';
+export { formatSetting };
 
 /** How many things a list names; the others are counted. */
 const NAMED = 8;
@@ -16,6 +18,16 @@ export function formatDuration(ms: number): string {
   if (minutes < 1_440) return `${Math.floor(minutes / 60)}h${two(minutes % 60)}m`;
   const hours = Math.floor(minutes / 60);
   return `${Math.floor(hours / 24)}d${hours % 24}h`;
+}
+
+/** The settings of a cluster, for people. */
+export function formatCluster({
+  name,
+  durationMs,
+  graceMs,
+}: Pick<ClusterConfig, 'name' | 'durationMs' | 'graceMs'>): string {
+  const named = name === undefined ? '' : `name ${printable(name)}, `;
+  return `${named}duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}`;
 }
 
 /** `1 node`, `2 nodes`: for nouns whose plural ends in s. */

@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { defaultTaskId } from './task-id.js';
+import { taskNames } from './task-id.js';
 
 const servers: Server[] = [];
 
@@ -29,13 +29,17 @@ async function silentServer() {
   return { url: await metadataServer(() => heard()), asked };
 }
 
-function scene(env: Record<string, string>, hostname = 'web.example') {
+function scene(env: Record<string, string>, hostname = 'web.example', given = {}) {
   const clock = new VirtualClock();
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
   const abort = new AbortController();
-  const taskId = defaultTaskId({ env, hostname, random: seededRandom(1), clock, warn, signal: abort.signal });
-  return { clock, warnings, taskId, abort };
+  const names = taskNames({
+    ...{ ...given, env, hostname, clock, warn },
+    random: seededRandom(1),
+    signal: abort.signal,
+  });
+  return { clock, warnings, names, taskId: names.then(({ taskId }) => taskId), abort };
 }
 
 describe('the default task id', () => {
@@ -110,5 +114,39 @@ describe('the default task id', () => {
     await asked;
     abort.abort(new Error('stop'));
     await expect(taskId).rejects.toThrow('stop');
+  });
+});
+
+describe('the default name of the cluster', () => {
+  const TASK = { TaskARN: 'arn:aws:ecs:eu-west-1:111122223333:task/c/158d' };
+  const answering = async (fields: object, given = {}) => {
+    const url = await metadataServer((_, response) => response.end(JSON.stringify({ ...TASK, ...fields })));
+    return scene({ ECS_CONTAINER_METADATA_URI_V4: url }, 'web', given).names;
+  };
+
+  it('is the ECS service, where the metadata endpoint has it', async () => {
+    expect(await answering({ ServiceName: 'orders' })).toEqual({ taskId: '158d', clusterName: 'orders' });
+    expect(await answering({ ServiceName: 'orders' }, { taskId: 'me' })).toEqual({
+      taskId: 'me',
+      clusterName: 'orders',
+    });
+  });
+
+  it.each([{}, { ServiceName: '' }, { ServiceName: 7 }])(
+    'is none for the task %j, as on Fargate',
+    async (fields) => {
+      expect((await answering(fields)).clusterName).toBeUndefined();
+    },
+  );
+
+  it('gives way to the configured one', async () => {
+    const { clusterName } = await answering({ ServiceName: 'green' }, { clusterName: 'orders' });
+    expect(clusterName).toBe('orders');
+  });
+
+  it('is none, without a word, where the endpoint fails and the task has an id', async () => {
+    const { names, warnings } = scene({ ECS_CONTAINER_METADATA_URI_V4: 'nonsense' }, 'web', { taskId: 'me' });
+    expect(await names).toEqual({ taskId: 'me', clusterName: undefined });
+    expect(warnings).toEqual([]);
   });
 });

@@ -3,8 +3,16 @@ import type { Clock, RandomSource } from '../clock.js';
 import { ConfigError, explain } from '../errors.js';
 import { fieldOf } from '../fields.js';
 
-/** The sources of a task id. */
-interface TaskIdSources {
+/** What a run is called. */
+export interface TaskNames {
+  readonly taskId: string;
+  /** The name that its cluster must have, if any: see `ClusterConfig.name`. */
+  readonly clusterName?: string | undefined;
+}
+
+/** The sources of {@link TaskNames}: those that are given, and where the others come from. */
+interface TaskNameSources extends Partial<Omit<TaskNames, 'taskId'>> {
+  readonly taskId?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
   readonly random: RandomSource;
@@ -19,28 +27,36 @@ const LONGEST = 128;
 const TASK_ID = /^[\x21-\x7e]{1,128}$/;
 
 /**
- * The default name of this run: on Amazon ECS the id of the task, elsewhere the host name and a random part.
- * If the metadata endpoint of ECS does not answer, it warns and uses the host name.
+ * The names of this run. The default task id is on Amazon ECS the id of the task, elsewhere the host name and
+ * a random part; the default of the cluster's name is the ECS service, if the endpoint has it. If the metadata
+ * endpoint of ECS does not answer, it warns and uses the host name.
  *
- * Source: the task metadata endpoint version 4, `${ECS_CONTAINER_METADATA_URI_V4}/task`, field `TaskARN`.
+ * Source: the task metadata endpoint version 4, `${ECS_CONTAINER_METADATA_URI_V4}/task`, fields `TaskARN`, and
+ * `ServiceName`, which agents on EC2 and ECS Anywhere give from version 1.63.1 on.
  *
  * @throws `signal.reason` when `signal` aborts first
  */
-export async function defaultTaskId(sources: TaskIdSources): Promise<string> {
+export async function taskNames(sources: TaskNameSources): Promise<TaskNames> {
   const metadata = sources.env.ECS_CONTAINER_METADATA_URI_V4;
-  if (metadata) {
+  let { taskId, clusterName } = sources;
+  if (metadata && (taskId === undefined || clusterName === undefined)) {
     try {
-      return taskIdOfArn(await taskArn(`${metadata}/task`, sources));
+      const task = await taskMetadata(`${metadata}/task`, sources);
+      const service = fieldOf(task, 'ServiceName');
+      if (typeof service === 'string' && service !== '') clusterName ??= service;
+      taskId ??= taskIdOfArn(fieldOf(task, 'TaskARN'));
     } catch (error) {
       sources.signal?.throwIfAborted();
-      sources.warn?.(
-        `the ECS task metadata at ${metadata} cannot be used, the task id is made from the host name: ${explain(error)}`,
-      );
+      if (taskId === undefined)
+        sources.warn?.(
+          `the ECS task metadata at ${metadata} cannot be used, the task id is made from the host name: ${explain(error)}`,
+        );
     }
   }
+  if (taskId !== undefined) return { taskId, clusterName };
   const suffix = `-${sources.random.hex(8)}`;
   const host = sources.hostname.replace(/[^\x21-\x7e]/g, '').slice(0, LONGEST - suffix.length);
-  return `${host || 'host'}${suffix}`;
+  return { taskId: `${host || 'host'}${suffix}`, clusterName };
 }
 
 /** @throws {ConfigError} when a task id is not 1 to 128 printable ASCII characters without spaces */
@@ -50,13 +66,14 @@ export function checkTaskId(taskId: string): void {
 }
 
 /** The part after the last slash: `arn:aws:ecs:<region>:<account>:task/<cluster>/<id>`. */
-function taskIdOfArn(arn: string): string {
+function taskIdOfArn(arn: unknown): string {
+  if (typeof arn !== 'string') throw new Error('the answer has no TaskARN');
   const id = arn.slice(arn.lastIndexOf('/') + 1);
   if (!TASK_ID.test(id)) throw new Error(`TaskARN ${JSON.stringify(arn)} names no task`);
   return id;
 }
 
-async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<string> {
+async function taskMetadata(url: string, { clock, signal }: TaskNameSources): Promise<unknown> {
   const late = () => new Error(`no answer within ${METADATA_TIMEOUT_MS} ms`);
   const call = timeoutSignal(clock, METADATA_TIMEOUT_MS, late, signal);
   try {
@@ -68,9 +85,7 @@ async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<s
       maxBytes: 1_000_000,
     });
     if (status !== 200) throw new Error(`HTTP status ${status}`);
-    const arn = fieldOf(JSON.parse(body), 'TaskARN');
-    if (typeof arn !== 'string') throw new Error('the answer has no TaskARN');
-    return arn;
+    return JSON.parse(body);
   } finally {
     call.release();
   }

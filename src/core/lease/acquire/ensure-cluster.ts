@@ -104,7 +104,12 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
       cluster = await probed(options, cluster);
     }
     if (cluster !== undefined && !cluster.config.proven && session.store.remote) cluster = await byAnother();
-    if (cluster !== undefined) return { cluster, created: false, raced: refusals > 0 };
+    if (cluster !== undefined) {
+      const own = await named(options, cluster);
+      if (own !== undefined) return { cluster: own, created: false, raced: refusals > 0 };
+      listing = undefined;
+      continue;
+    }
     if (wanted.cluster === 'existing') {
       const what = 'there is no cluster, and only an existing one is to be used (cluster: existing)';
       throw new StoreUnusableError(
@@ -118,6 +123,23 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
     const list = () => session.list({ ...call, timeoutMs });
     listing = (await whileStoreIsAway(options)(list)).objects;
   }
+}
+
+/**
+ * Gives a cluster without a name that of this task. Undefined if another task has changed the settings.
+ * @throws {StoreUnusableError} when it has another name
+ */
+async function named(
+  { session, wanted: { clusterName }, signal }: EnsureClusterOptions,
+  cluster: StoredCluster,
+): Promise<StoredCluster | undefined> {
+  const { name } = cluster.config;
+  if (clusterName === undefined || clusterName === name) return cluster;
+  if (name === undefined) return changeCluster(session, cluster, { name: clusterName }, { signal });
+  throw new StoreUnusableError(
+    'CLUSTER_FOREIGN',
+    `${session.store.url}: the cluster is that of ${name}, and this task is of ${clusterName}: give each service its own prefix, or this task --cluster-name ${name}`,
+  );
 }
 
 /**

@@ -9,6 +9,8 @@ import { DURATION_MS, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-
 export interface ClusterConfig {
   /** Number of node ids: 0 … size - 1. */
   readonly size: number;
+  /** The name of the first task that had one; tasks of another name are refused. Undefined while none had. */
+  readonly name?: string | undefined;
   /** How long a lease is valid without renewal, in milliseconds. */
   readonly durationMs: number;
   /**
@@ -86,6 +88,9 @@ const MAX_FLOOR = 2 ** 52;
 /** The key of the cluster's settings. */
 export const CLUSTER_KEY = 'cluster.json';
 
+/** What the name of a cluster may be. */
+export const CLUSTER_NAME = /^[\w.-]{1,255}$/;
+
 /** Bits needed for the highest node id, the 8 reserved ones included; at least 8. */
 export function idWidthFor(size: number): number {
   return Math.max(8, Math.ceil(Math.log2(8 + size)));
@@ -96,6 +101,8 @@ export interface WantedSettings {
   readonly nodes?: number | undefined;
   readonly durationMs?: number | undefined;
   readonly graceMs?: number | undefined;
+  /** See {@link ClusterConfig.name}. */
+  readonly clusterName?: string | undefined;
   /** `existing`: no new cluster is created. @default 'any' */
   readonly cluster?: 'any' | 'existing' | undefined;
   /**
@@ -128,6 +135,7 @@ export function newCluster(wanted: WantedSettings): ClusterConfig {
   );
   return {
     size: nodes,
+    name: wanted.clusterName,
     durationMs,
     graceMs,
     idWidth: idWidthFor(nodes),
@@ -186,6 +194,7 @@ export function decodeCluster(body: string): ClusterConfig {
     generation: fields.generation === undefined ? 0 : readInteger(fields, 'generation', 0),
     peak: Math.max(size, peak),
     proven: fields.proven !== false,
+    ...(typeof fields.name === 'string' && { name: fields.name }),
     ...(typeof fields.proofFailed === 'string' && { proofFailed: fields.proofFailed }),
     ...(fields.proofsTakenOver !== undefined && {
       proofsTakenOver: readInteger(fields, 'proofsTakenOver', 0),

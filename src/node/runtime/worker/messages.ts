@@ -18,11 +18,12 @@ type CloneableOptions = Omit<AcquireLeaseOptions, OfOneThread>;
 
 /** Of options that have more, those for the thread. An option that is forgotten here does not compile. */
 export function forThread(options: CloneableOptions): Required<CloneableOptions> {
-  const { taskId, cluster, nodes, durationMs, graceMs, probed, acquireTimeoutMs } = options;
+  const { taskId, cluster, clusterName, nodes, durationMs, graceMs, probed, acquireTimeoutMs } = options;
   const { waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
   return {
     taskId,
     cluster,
+    clusterName,
     nodes,
     durationMs,
     graceMs,
