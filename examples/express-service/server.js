@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
-import { acquire, NodeMonitor, systemClock, uniqueIds } from 'nodelease';
+import { acquire, NodeMonitor, uniqueIds } from 'nodelease';
 import { NodeMetrics, nodeHandler } from 'nodelease/http';
 
 const {
@@ -16,7 +16,7 @@ const stop = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort());
 
 const monitor = new NodeMonitor();
-const metrics = new NodeMetrics({ monitor, clock: systemClock });
+const metrics = new NodeMetrics({ monitor });
 let lease;
 let ids;
 

@@ -1,6 +1,6 @@
 // Leases in the key-value store of Consul, by its HTTP API: https://developer.hashicorp.com/consul/api-docs/txn
 
-import { StoreError, systemClock } from 'nodelease';
+import { StoreError } from 'nodelease';
 import { observedAge } from 'nodelease/store';
 
 /**
@@ -10,7 +10,7 @@ import { observedAge } from 'nodelease/store';
  * @returns {import('nodelease').LeaseStore}
  */
 export function consulStore(place) {
-  return observedAge(new ConsulStore(place), systemClock);
+  return observedAge(new ConsulStore(place));
 }
 
 /** The store does not report ages. */

@@ -682,7 +682,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   ),
   'uniqueIds.adopt': sync(object(layout)),
   // leases
-  optionsFromEnvironment: async(options()),
+  optionsFromEnvironment: async(),
   acquire: async(
     options({
       store: opt(

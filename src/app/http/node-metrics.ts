@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import { checked, having, maybe } from '../../core/base/arguments.js';
+import { checked, having } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { systemClock } from '../../core/base/system.js';
 import { VERSION } from '../../core/base/version.js';
@@ -13,7 +13,7 @@ import { nodeCounters } from './node-counters.js';
 export interface NodeMetricsOptions {
   readonly monitor: NodeMonitor;
   /** @default the clock of this machine */
-  readonly clock?: Pick<Clock, 'now' | 'monotonic'> | undefined;
+  readonly clock?: Clock | undefined;
   /**
    * One of your own, which you serve yourself, keeps its default labels.
    * @default a new one, with the metrics of the process as well
@@ -47,7 +47,6 @@ export class NodeMetrics implements MetricsText {
       registry = Registry.merge([processMetrics()]),
     } = checked(options, {
       monitor: having('a NodeMonitor', 'health', 'onEvent'),
-      clock: maybe(having('a clock, such as systemClock', 'now', 'monotonic')),
     });
     this.#registry = registry;
     registerGauges(monitor, clock, registry);

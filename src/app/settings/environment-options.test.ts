@@ -6,6 +6,11 @@ import { SETTINGS } from './settings-table.js';
 
 afterEach(() => void vi.unstubAllEnvs());
 
+function optionsOf(env: Readonly<Record<string, string>>) {
+  for (const [name, text] of Object.entries(env)) vi.stubEnv(name, text);
+  return optionsFromEnvironment().finally(vi.unstubAllEnvs);
+}
+
 /** A value of each variable that `acquire()` has an option for, and that option's value. */
 const VALUES: Readonly<Record<string, readonly [text: string, value: unknown]>> = {
   cluster: ['existing', 'existing'],
@@ -54,7 +59,7 @@ const environment = Object.fromEntries(
 );
 
 it('gives acquire() every setting of the command line that it has an option for', async () => {
-  const options = await optionsFromEnvironment({ ...environment, NODELEASE_HTTP: '127.0.0.1:0' });
+  const options = await optionsOf({ ...environment, NODELEASE_HTTP: '127.0.0.1:0' });
   const at = (path: string) => path.split('.').reduce<unknown>((o, key) => Object(o)[key], options);
   const rows = SETTINGS.filter(({ name, option }) => option && !ELSEWHERE.test(name));
   expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(VALUES)));
@@ -65,11 +70,11 @@ it('gives acquire() every setting of the command line that it has an option for'
 });
 
 it('gives only what acquire() takes', async () => {
-  const options = await optionsFromEnvironment({ NODELEASE_STORE: 'memory:', NODELEASE_DURATION: '5s' });
+  const options = await optionsOf({ NODELEASE_STORE: 'memory:', NODELEASE_DURATION: '5s' });
   await using lease = await acquire({ ...options, onLost: 'signal' });
   expect(lease.isValid()).toBe(true);
   const etcd = { NODELEASE_STORE: 'etcd://h1/p', NODELEASE_ETCD_AUTH: 'me:secret' };
-  expect(await optionsFromEnvironment(etcd)).toMatchObject({ etcd: { auth: 'me:secret' } });
+  expect(await optionsOf(etcd)).toMatchObject({ etcd: { auth: 'me:secret' } });
 });
 
 it.each<[Record<string, string>, string]>([
@@ -82,23 +87,23 @@ it.each<[Record<string, string>, string]>([
   [{ NODELEASE_PROVIDER: 'zookeeper' }, 'NODELEASE_PROVIDER: expected --zookeeper with it'],
   [{ NODELEASE_NODE_ID: '3' }, 'NODELEASE_NODE_ID: expected no fixed node id'],
 ])('has the checks of the command line: %j', async (env, message) => {
-  await expect(optionsFromEnvironment(env)).rejects.toThrow(message);
+  await expect(optionsOf(env)).rejects.toThrow(message);
 });
 
 it('leaves the default of the store to acquire(), and the store of others with node ids of ZooKeeper', async () => {
-  expect((await optionsFromEnvironment({})).store).toBeUndefined();
+  expect((await optionsOf({})).store).toBeUndefined();
   const zookeeper = {
     NODELEASE_PROVIDER: 'zookeeper',
     NODELEASE_ZOOKEEPER: 'zk1',
     NODELEASE_STORE: 'memory:',
   };
-  expect((await optionsFromEnvironment(zookeeper)).store).toBeUndefined();
+  expect((await optionsOf(zookeeper)).store).toBeUndefined();
   vi.stubEnv('KUBERNETES_SERVICE_HOST', '10.0.0.1');
   await expect(acquire(await optionsFromEnvironment())).rejects.toMatchObject({ setting: 'store' });
 });
 
 it('warns of a variable that is no setting, as the command line does', async () => {
   const warned = once(process, 'warning');
-  await optionsFromEnvironment({ NODELEASE_DURATON: '5s' });
+  await optionsOf({ NODELEASE_DURATON: '5s' });
   expect((await warned)[0].message).toContain('the nearest is NODELEASE_DURATION');
 });

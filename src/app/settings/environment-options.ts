@@ -1,7 +1,5 @@
-import { checkArguments, OBJECT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { hostName } from '../../core/base/host/facts.js';
-import { ACCESS } from '../../core/store/stores.js';
 import type { AcquireOptions } from '../../node/runtime/acquire.js';
 
 /**
@@ -15,11 +13,11 @@ import type { AcquireOptions } from '../../node/runtime/acquire.js';
  *
  * @throws {ConfigError} that names the variable
  */
-export async function optionsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Promise<AcquireOptions> {
-  checkArguments({ env }, { env: OBJECT });
+export async function optionsFromEnvironment(): Promise<AcquireOptions> {
   // Loaded only here: a start must be fast.
   const { readSettings, unknownVariables } = await import('./settings.js');
   const { SETTINGS } = await import('./settings-table.js');
+  const { env } = process;
   for (const problem of unknownVariables(env)) process.emitWarning(problem, { code: 'NODELEASE_VARIABLE' });
   const { nodeId, ...settings } = readSettings({ flags: {}, env, hostname: hostName() });
   if (nodeId !== undefined)
@@ -28,14 +26,13 @@ export async function optionsFromEnvironment(env: NodeJS.ProcessEnv = process.en
       nodeId,
       'no fixed node id: staticLease() has one, without a lease',
     );
-  const { provider, store, dataDir, zookeeper } = settings;
+  const names = SETTINGS.map(({ option }) => option?.split('.')[0]);
+  const { provider, store, zookeeper } = settings;
   const { check: _, ...announced } = zookeeper ?? {};
-  const names = [...SETTINGS.map(({ option }) => option), ...Object.keys(ACCESS)];
   return {
     ...Object.fromEntries(Object.entries(settings).filter(([name]) => names.includes(name))),
     // The default is that of acquire(), which is none in a container.
     store: env.NODELEASE_STORE && provider === 'store' ? store : undefined,
-    dataDir,
     zookeeper: zookeeper && { ...announced, connect: zookeeper.connect.text },
   };
 }

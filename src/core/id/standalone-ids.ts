@@ -1,4 +1,4 @@
-import { checked, having, maybe } from '../base/arguments.js';
+import { checked } from '../base/arguments.js';
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock } from '../base/system.js';
@@ -16,7 +16,7 @@ export interface StandaloneIdsOptions {
    */
   readonly layout: IdLayout;
   /** @default the clock of this machine */
-  readonly clock?: Pick<Clock, 'now' | 'sleep'> | undefined;
+  readonly clock?: Clock | undefined;
   /** How much past time a burst may use, in milliseconds, 0 … 3600000. @default 4000 */
   readonly lagMs?: number | undefined;
 }
@@ -33,14 +33,7 @@ export interface StandaloneIdsOptions {
  * @throws {ConfigError} when the node id is invalid, or too large for the layout
  */
 export function standaloneIds(options: StandaloneIdsOptions): UniqueIdGenerator {
-  const {
-    nodeId,
-    layout,
-    clock = systemClock,
-    lagMs = 4_000,
-  } = checked(options, {
-    clock: maybe(having('a clock, such as systemClock', 'now', 'sleep')),
-  });
+  const { nodeId, layout, clock = systemClock, lagMs = 4_000 } = checked(options);
   const node = clusterNodeIdOf(nodeId);
   const startedAt = clock.now();
   if (!(startedAt > 0)) throw new ConfigError('clock', startedAt, 'a time after the year 1970');

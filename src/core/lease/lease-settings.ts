@@ -7,7 +7,6 @@ import {
   text,
   upToOneDay,
 } from '../settings/setting.js';
-import { CLUSTER_NAME } from './model/cluster-config.js';
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from './model/lease-state.js';
 
 /** The settings of leases. */
@@ -21,11 +20,11 @@ export const LEASE_SETTINGS = {
     sentence: 'existing: a start that finds no cluster in the store ends with 69 and creates none',
   },
   'cluster-name': {
-    kind: text('name', CLUSTER_NAME, '1 to 255 letters, digits and ._-'),
+    kind: text('name', /^[\w.-]{1,255}$/, '1 to 255 letters, digits and ._-'),
     default: 'the ECS service where the metadata endpoint has it, else none',
     option: 'clusterName',
     storeOnly: true,
-    sentence: 'names the cluster, for good, unless it has a name; a task with another name ends with 69',
+    sentence: 'the name that a cluster without one takes for good; a task of another name ends with 69',
   },
   nodes: {
     kind: integer(1, MAX_NODE_IDS),

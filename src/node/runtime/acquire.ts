@@ -330,11 +330,7 @@ function checkAnnounced(zookeeper: AcquireZooKeeperOptions, taskId: string) {
 }
 
 /** The names of this process. */
-export function ownNames({
-  taskId,
-  clusterName,
-  signal,
-}: Pick<AcquireOptions, 'taskId' | 'clusterName' | 'signal'>): Promise<TaskNames> {
+export function ownNames({ taskId, clusterName, signal }: Omit<AcquireOptions, 'store'>): Promise<TaskNames> {
   const warn = (message: string) => process.emitWarning(message, { code: 'NODELEASE_TASK_ID' });
   return taskNames({
     taskId,

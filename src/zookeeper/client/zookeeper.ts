@@ -92,14 +92,9 @@ export interface CreatedZnode {
 /** One operation of a transaction. */
 export type MultiOperation =
   | { readonly type: 'create'; readonly path: string; readonly data: ZnodeData; readonly mode: CreateMode }
-  | {
-      readonly type: 'set';
-      readonly path: string;
-      readonly data: ZnodeData;
-      readonly version?: number | undefined;
-    }
-  | { readonly type: 'remove'; readonly path: string; readonly version?: number | undefined }
-  | { readonly type: 'check'; readonly path: string; readonly version?: number | undefined };
+  | { readonly type: 'set'; readonly path: string; readonly data: ZnodeData; readonly version?: number }
+  | { readonly type: 'remove'; readonly path: string; readonly version?: number }
+  | { readonly type: 'check'; readonly path: string; readonly version?: number };
 
 /** Receives the names of a znode's children, undefined while it is absent, and its path. Must not throw. */
 export type ChildrenListener = (children: readonly string[] | undefined, path: string) => void;

@@ -23,7 +23,7 @@ export interface ListenOptions {
   /** The setting that the address comes from, as its user knows it. @default "listen" */
   readonly label?: string | undefined;
   /** @default the clock of this machine */
-  readonly clock?: Pick<Clock, 'sleep'> | undefined;
+  readonly clock?: Clock | undefined;
   /**
    * Maximum number of connections. When they run short an idle one is closed; while each has a request under
    * way, further ones.
@@ -63,7 +63,6 @@ export interface HttpListener {
 const KINDS = {
   fetch: FUNCTION,
   label: maybe(TEXT),
-  clock: maybe(having('a clock, such as systemClock', 'sleep')),
   isUrgent: maybe(FUNCTION),
   maxConnections: maybe(whole(1)),
   maxRequests: maybe(whole(1)),

@@ -21,11 +21,7 @@ export function formatDuration(ms: number): string {
 }
 
 /** The settings of a cluster, for people. */
-export function formatCluster({
-  name,
-  durationMs,
-  graceMs,
-}: Pick<ClusterConfig, 'name' | 'durationMs' | 'graceMs'>): string {
+export function formatCluster({ name, durationMs, graceMs }: ClusterConfig): string {
   const named = name === undefined ? '' : `name ${printable(name)}, `;
   return `${named}duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}`;
 }

@@ -11,8 +11,9 @@ export interface TaskNames {
 }
 
 /** The sources of {@link TaskNames}: those that are given, and where the others come from. */
-interface TaskNameSources extends Partial<Omit<TaskNames, 'taskId'>> {
+interface TaskNameSources {
   readonly taskId?: string | undefined;
+  readonly clusterName?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
   readonly random: RandomSource;
@@ -42,8 +43,7 @@ export async function taskNames(sources: TaskNameSources): Promise<TaskNames> {
   if (metadata && (taskId === undefined || clusterName === undefined)) {
     try {
       const task = await taskMetadata(`${metadata}/task`, sources);
-      const service = fieldOf(task, 'ServiceName');
-      if (typeof service === 'string' && service !== '') clusterName ??= service;
+      clusterName ??= fieldOf(task, 'ServiceName') as string | undefined;
       taskId ??= taskIdOfArn(fieldOf(task, 'TaskARN'));
     } catch (error) {
       sources.signal?.throwIfAborted();

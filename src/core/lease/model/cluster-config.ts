@@ -88,9 +88,6 @@ const MAX_FLOOR = 2 ** 52;
 /** The key of the cluster's settings. */
 export const CLUSTER_KEY = 'cluster.json';
 
-/** What the name of a cluster may be. */
-export const CLUSTER_NAME = /^[\w.-]{1,255}$/;
-
 /** Bits needed for the highest node id, the 8 reserved ones included; at least 8. */
 export function idWidthFor(size: number): number {
   return Math.max(8, Math.ceil(Math.log2(8 + size)));

@@ -28,12 +28,13 @@ export async function container(store: FleetStore, args: readonly string[]): Pro
 }
 
 /** The agent of ECS that describes its task to a container. Ended by {@link stopMetadata}. */
-async function ecsMetadata(taskId: string): Promise<string> {
+export async function ecsMetadata(taskId: string, service?: string): Promise<string> {
   const server = createServer((request, response) => {
     response.statusCode = request.url === '/v4/0123/task' ? 200 : 404;
     response.end(
       JSON.stringify({
         Cluster: 'shop',
+        ServiceName: service,
         TaskARN: `arn:aws:ecs:eu-central-1:111122223333:task/shop/${taskId}`,
       }),
     );

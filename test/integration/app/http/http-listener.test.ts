@@ -13,6 +13,7 @@ import { VirtualClock } from '../../../support/virtual-clock.js';
 const GLOBALS = [globalThis.Request, globalThis.Response];
 /** For whom the time to wait is never over. */
 const NEVER: ListenOptions['clock'] = {
+  ...systemClock,
   sleep: (_, signal) =>
     new Promise((__, reject) =>
       signal?.addEventListener('abort', () => reject(signal.reason), { once: true }),
