@@ -21,10 +21,10 @@ export const LEASE_SETTINGS = {
   },
   'cluster-name': {
     kind: text('name', /^[\w.-]{1,255}$/, '1 to 255 letters, digits and ._-'),
-    default: 'the ECS service where the metadata endpoint has it, else none',
+    default: 'the ECS service on EC2, else none',
     option: 'clusterName',
     storeOnly: true,
-    sentence: 'the name that a cluster without one takes for good; a task of another name ends with 69',
+    sentence: 'a cluster without a name takes this one; a task of another name ends with 69',
   },
   nodes: {
     kind: integer(1, MAX_NODE_IDS),

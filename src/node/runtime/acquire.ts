@@ -68,7 +68,7 @@ export interface AcquireOptions extends StoreAccess {
   /**
    * The name of the cluster, 1 … 255 letters, digits and `._-`: one without a name takes it, one of another name
    * refuses this task.
-   * @default the ECS service where the metadata endpoint has it, else none
+   * @default the ECS service on EC2, where the metadata endpoint has it, else none
    */
   readonly clusterName?: string | undefined;
   /** How long to wait for a free id, in milliseconds; 0 for not at all. @default no limit */
