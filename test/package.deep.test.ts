@@ -166,11 +166,13 @@ describe('the package, installed into an empty folder', () => {
   });
 
   describe('has types that a strict consumer compiles, with those of all libraries', () => {
+    let entries: readonly string[];
+
     beforeAll(async () => {
       const { exports } = JSON.parse(await readFile(resolve('package.json'), 'utf8')) as {
         exports: Record<string, unknown>;
       };
-      const entries = Object.keys(exports).filter((path) => path !== './package.json');
+      entries = Object.keys(exports).filter((path) => path !== './package.json');
       await writeFile(
         join(folder, 'program.ts'),
         `${entries.map((path, n) => `export * as entry${n} from 'nodelease${path.slice(1)}';`).join('\n')}
@@ -203,6 +205,50 @@ describe('the package, installed into an empty folder', () => {
         }),
       );
       await run(resolve('node_modules/.bin/tsc'), [], { cwd: folder });
+    });
+
+    it('and whose options take undefined, also with exactOptionalPropertyTypes', async () => {
+      // What users implement, and what they have from the library, are no options.
+      const program = `
+      ${entries.map((path, n) => `import * as entry${n} from 'nodelease${path.slice(1)}';`).join('\n')}
+      import type { AcquireOptions, AcquireZooKeeperOptions, DataDirOptions, LeaseStore } from 'nodelease';
+      import type { ClusterConfig } from 'nodelease/engine';
+      import type { InstancePicker } from 'nodelease/routing';
+
+      type NoOptions = LeaseStore | ClusterConfig | InstancePicker | readonly unknown[] | Uint8Array | ((...given: never[]) => unknown);
+      type Given<F> = F extends (...given: infer A) => unknown ? A[number] : F extends new (...given: infer A) => unknown ? A[number] : never;
+      /** The optional fields that cannot be undefined. */
+      type Refused<T> = T extends NoOptions ? never : T extends object
+        ? { [K in keyof T]-?: {} extends Pick<T, K> ? ({ [P in K]: undefined } extends Pick<T, K> ? never : K) : never }[keyof T]
+        : never;
+      type All<Entry> = { [Name in keyof Entry as [Refused<Given<Entry[Name]>>] extends [never] ? never : Name]: Refused<Given<Entry[Name]>> };
+      type None = Record<string, never>;
+      type IsNone<T extends None> = T;
+      export type Checked = [
+        ${entries.map((_, n) => `IsNone<All<typeof entry${n}>>`).join(',\n')},
+        IsNone<{ [Name in Refused<AcquireZooKeeperOptions> | Refused<DataDirOptions> | Refused<AcquireOptions>]: Name }>,
+      ];
+      // @ts-expect-error The check finds such a field.
+      export type Twin = IsNone<All<{ open: (options: { readonly signal?: AbortSignal }) => void }>>;
+
+      export const options = (port?: number, nodes?: number): AcquireOptions => ({
+        nodes,
+        onEvent: undefined,
+        zookeeper: { connect: 'zk1', port, tls: undefined },
+      });`;
+      await writeFile(join(folder, 'program.ts'), program);
+      await writeFile(
+        join(folder, 'tsconfig.json'),
+        JSON.stringify({
+          compilerOptions: {
+            ...{ strict: true, noEmit: true, skipLibCheck: true, exactOptionalPropertyTypes: true },
+            ...{ module: 'nodenext', moduleResolution: 'nodenext', types: ['node'] },
+            ...{ target: 'es2023', lib: ['es2023', 'esnext.disposable'] },
+          },
+          files: ['program.ts'],
+        }),
+      );
+      await run(resolve('node_modules/.bin/tsc'), ['--noErrorTruncation'], { cwd: folder });
     });
   });
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
-import { checkArguments, checked, FUNCTION, having, listOf, maybe } from '../../core/base/arguments.js';
+import { checked, FUNCTION, having, listOf, maybe } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { systemClock } from '../../core/base/system.js';
 import type { ClusterView } from '../../node/monitor/cluster-follower.js';

@@ -1,4 +1,4 @@
-import { checkArguments, checked } from '../../core/base/arguments.js';
+import { checked } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import {
   checkListenAddress,

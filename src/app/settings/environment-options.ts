@@ -17,7 +17,7 @@ export async function optionsFromEnvironment(): Promise<AcquireOptions> {
   // Loaded only here: a start must be fast.
   const { readSettings, unknownVariables } = await import('./settings.js');
   const { SETTINGS } = await import('./settings-table.js');
-  const { env } = process;
+  const env = process.env;
   for (const problem of unknownVariables(env)) process.emitWarning(problem, { code: 'NODELEASE_VARIABLE' });
   const { nodeId, ...settings } = readSettings({ flags: {}, env, hostname: hostName() });
   if (nodeId !== undefined)

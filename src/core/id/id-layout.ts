@@ -26,7 +26,9 @@ export interface IdLayout {
  * A custom layout of 63 or 64 bits.
  * @default the name 'custom', the epoch 0, the sequence in the lowest bits
  */
-export type IdLayoutOptions = Pick<IdLayout, 'timeBits' | 'sequenceBits' | 'nodeBits'> & Partial<IdLayout>;
+export type IdLayoutOptions = Pick<IdLayout, 'timeBits' | 'sequenceBits' | 'nodeBits'> & {
+  readonly [Field in keyof IdLayout]?: IdLayout[Field] | undefined;
+};
 
 /** Where Twitter's ids begin: 2010-11-04T01:42:54.657Z. */
 export const TWITTER_EPOCH_MS = 1_288_834_974_657;

@@ -215,7 +215,7 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
   try {
     checkAcquireOptions(options);
     if (options.dataDir) await checkRoot(options.dataDir.root, 'dataDir.root', 'write');
-    const { store = DEFAULT_STORE, onLost = 'exit', monitor, signal } = options;
+    const { store = DEFAULT_STORE, onLost = 'exit', monitor } = options;
     const zookeeper =
       typeof options.zookeeper === 'string' ? { connect: options.zookeeper } : options.zookeeper;
     const names = await ownNames(options);

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { withTimeout } from '../../../core/base/abort.js';
-import { checked, FUNCTION, having, maybe, TEXT, whole } from '../../../core/base/arguments.js';
+import { checked, FUNCTION, maybe, TEXT, whole } from '../../../core/base/arguments.js';
 import type { Clock } from '../../../core/base/clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
 import { systemClock } from '../../../core/base/system.js';

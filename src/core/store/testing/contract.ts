@@ -13,7 +13,7 @@ export interface LeaseStoreContractOptions {
    * Opens a second handle on the objects of a store that `open` gave, as another process would. Without it
    * one handle is used twice.
    */
-  reopen?(store: LeaseStore): Promise<LeaseStore>;
+  readonly reopen?: ((store: LeaseStore) => Promise<LeaseStore>) | undefined;
 
   /** How coarse the store's ages are, in milliseconds: 1000 for whole seconds. Observed ages are exact. */
   readonly ageResolutionMs: number;

@@ -44,7 +44,10 @@ it('is set by init, and shown by status and doctor', async () => {
   const init = (name: string) => runInProcess(['init', ...store, '--nodes', '3', '--cluster-name', name]);
   const settings = 'name orders, duration 15s, grace 1s';
   expect(await init('orders')).toMatchObject({ code: 0, answer: expect.stringContaining(settings) });
-  expect(await init('billing')).toMatchObject({ code: 69, complaints: expect.stringContaining('of billing') });
+  expect(await init('billing')).toMatchObject({
+    code: 69,
+    complaints: expect.stringContaining('of billing'),
+  });
   expect((await runInProcess(['status', ...store])).answer).toContain(settings);
   expect((await runInProcess(['doctor', ...store])).answer).toContain(settings);
   const { answer } = await runInProcess(['status', ...store, '--json']);
