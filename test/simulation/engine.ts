@@ -35,4 +35,4 @@ export const stickyEngine: Engine = {
     });
   },
 };
-export const shardsEngine: Engine = { acquire: acquireLease, ownsShards: true };
+export const shardsEngine: Engine = { ...shippedEngine, ownsShards: true };

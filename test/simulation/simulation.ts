@@ -14,7 +14,7 @@ import {
 } from './world/conditions.js';
 import { Host } from './world/host.js';
 import { Machine } from './world/machine.js';
-import { planMapDamage } from './world/map-damage.js';
+import { planLastRepair, planMapDamage } from './world/map-damage.js';
 import { drawRestores, planRestores } from './world/restores.js';
 import { Scaling } from './world/scaling.js';
 import { SimulatedProcess } from './world/simulated-process.js';
@@ -83,8 +83,9 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
       befall(fault, `${number} ${described(fault)}`, world, started),
     );
   }
-  planRestores(world);
+  planRestores(world, ownsShards);
   if (ownsShards && only?.has(MAP_DAMAGED) !== false) planMapDamage(world);
+  if (ownsShards) planLastRepair(world);
   const shardsMs = shardsBoundMs(conditions) + invariants.shards.faults.boundMs;
   // A new epoch has to settle.
   const settlesMs = restores.length > 0 ? conditions.durationMs + conditions.graceMs : 0;

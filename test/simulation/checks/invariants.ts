@@ -437,6 +437,7 @@ export class Invariants {
     }
     this.#past.onRestored(this.#objects);
     this.scales.onRestored();
+    this.shards.onRestored(copy);
   }
 
   /** The store has removed an object. */

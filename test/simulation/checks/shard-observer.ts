@@ -1,6 +1,7 @@
 import type { Lease } from '../../../src/core/lease/model/lease.js';
+import type { StoredObject } from '../../../src/core/store/lease-store.js';
 import { decodeMap, SHARDS_KEY } from '../../../src/node/shards/shard-map.js';
-import { MAP_DAMAGED } from '../world/conditions.js';
+import { MAP_DAMAGED, STORE_RESTORED } from '../world/conditions.js';
 import type { SimulatedProcess } from '../world/simulated-process.js';
 import { StartFaults } from '../world/start-faults.js';
 import type { World } from '../world/world.js';
@@ -61,7 +62,7 @@ export class ShardObserver {
         this.fail('shards', `${start}, and ${other.name} runs it with token ${other.token}`);
     if (!run.lease.isValid()) this.fail('shards', `${start}, without a valid lease`);
     const last = this.#tokens.get(shard) ?? 0;
-    if (token <= last) this.fail('shards', `${start}, after ${last}`);
+    if (token <= last && this.#keepsTokens) this.fail('shards', `${start}, after ${last}`);
     this.#tokens.set(shard, Math.max(last, token));
     this.#runs.set(shard, [...others, run]);
     return run;
@@ -97,7 +98,7 @@ export class ShardObserver {
     // The first map of an earlier series, which arrives after the map has been deleted, is damage: no task
     // follows it.
     const isLate = isFirst && epoch < this.#epoch;
-    if (epoch !== this.#epoch + 1 && !(isFirst && epoch > this.#epoch) && !(isLate && this.#wasDamaged))
+    if (epoch !== this.#epoch + 1 && !(isFirst && epoch > this.#epoch) && !(isLate && this.wasDamaged))
       this.fail('shards', `the map goes from epoch ${this.#epoch} to ${epoch}`);
     if (!isLate) this.#epoch = epoch;
     if (!this.world.recording) return;
@@ -105,10 +106,17 @@ export class ShardObserver {
     this.world.note('store', `shards.json is now epoch ${epoch} of ${names}: ${body}`);
   }
 
+  /** The store has gone back: its map is written from this one on. */
+  onRestored(copy: readonly StoredObject[]): void {
+    const map = copy.find(({ key }) => key === SHARDS_KEY);
+    this.#epoch = map?.body.includes('"epoch"') === true ? decodeMap(map.body).epoch : 0;
+  }
+
   /** With the faults over for long enough, every shard runs, if there is a task to run it. */
   atEnd(): void {
     const { bucket } = this.world;
-    if (this.#wasDamaged && bucket.read(SHARDS_KEY)?.body.includes('"owner"') !== true)
+    const isMade = bucket.read('cluster.json')?.body.includes('"created":true') === true;
+    if (this.wasDamaged && isMade && bucket.read(SHARDS_KEY)?.body.includes('"owner"') !== true)
       this.fail('liveness', 'the map of shards is not repaired');
     else if (bucket.read(SHARDS_KEY)?.body.includes('"frozen"'))
       this.fail('liveness', 'the map of shards is frozen');
@@ -126,8 +134,16 @@ export class ShardObserver {
         this.fail('liveness', `shard ${shard} does not run, with ${tasks.length} tasks that could run it`);
   }
 
-  get #wasDamaged(): boolean {
-    return this.world.counts.faults.has(MAP_DAMAGED);
+  /** Whether the map is repaired: it was deleted or overwritten, or came back with the store. */
+  get wasDamaged(): boolean {
+    const { faults } = this.world.counts;
+    return faults.has(MAP_DAMAGED) || faults.has(STORE_RESTORED);
+  }
+
+  /** Whether tokens rise. Those of a repair are times: where they are lost, only time tells of them. */
+  get #keepsTokens(): boolean {
+    const { keepsVersions, clockWentBack, counts } = this.world;
+    return keepsVersions && !(clockWentBack && counts.faults.has(MAP_DAMAGED));
   }
 
   /** Whether the work may act: it does not know of its end, or need not. */

@@ -13,21 +13,14 @@ import type { World } from './world.js';
 /** How often an operator repairs the map in the quiet before that is no longer for this world. */
 const MOST_REPAIRS = 5;
 
-/**
- * The map of shards is lost or overwritten, once in a fourth of the worlds. Operators repair it, from then on
- * and once the faults are over; some are killed at it, some get in each other's way.
- */
+/** The map of shards is lost or overwritten, once in a fourth of the worlds, and repaired. */
 export function planMapDamage(world: World): void {
   const { scheduler, conditions, bucket } = world;
   const dice = world.dice.fork(10);
   if (!dice.chance(0.25)) return;
   const at = dice.between(0, conditions.quietAt);
   const isOverwritten = dice.chance(0.3);
-  const repairs = Array.from({ length: 1 + dice.below(2) }, (_, number) => ({
-    number,
-    at: at + dice.magnitude(100, 30_000),
-    livesMs: dice.chance(0.4) ? dice.magnitude(20, 20_000) : undefined,
-  }));
+  const repairs = drawRepairs(at, dice);
   scheduler.at(at, undefined, () => {
     // What no task has made yet is not lost.
     if (
@@ -39,19 +32,46 @@ export function planMapDamage(world: World): void {
       return;
     bucket.remove(SHARDS_KEY);
     if (isOverwritten) world.atStore(0, at, () => bucket.create(SHARDS_KEY, 'no map', {}));
-    for (const planned of repairs) {
-      if (planned.at < conditions.quietAt) {
-        const process = new SimulatedProcess(scheduler, new Machine(EPOCH_MS, 0, 0, 0), () => 0);
-        scheduler.at(planned.at, process, () => void repair(world, process, dice.fork(planned.number)));
-        if (planned.livesMs !== undefined)
-          scheduler.at(planned.at + planned.livesMs, undefined, () => !world.quiet && process.kill());
-      }
-    }
-    const last = new SimulatedProcess(scheduler, new Machine(EPOCH_MS, 0, 0, 0), () => 0);
-    scheduler.at(conditions.quietAt, last, async () => {
-      for (let call = 0; call < MOST_REPAIRS; call += 1)
-        if (await repair(world, last, dice.fork(100 + call))) return;
-    });
+    planRepairs(world, repairs, dice);
+  });
+}
+
+/** An operator who repairs the map. Milliseconds, true time. */
+interface PlannedRepair {
+  readonly number: number;
+  readonly at: number;
+  /** Until it is killed; undefined where it is not. */
+  readonly livesMs: number | undefined;
+}
+
+/** One or two operators, some of whom get in each other's way. */
+export function drawRepairs(damagedAt: number, dice: Dice): readonly PlannedRepair[] {
+  return Array.from({ length: 1 + dice.below(2) }, (_, number) => ({
+    number,
+    at: damagedAt + dice.magnitude(100, 30_000),
+    livesMs: dice.chance(0.4) ? dice.magnitude(20, 20_000) : undefined,
+  }));
+}
+
+export function planRepairs(world: World, repairs: readonly PlannedRepair[], dice: Dice): void {
+  const { scheduler, conditions } = world;
+  for (const { at, livesMs, number } of repairs) {
+    if (at >= conditions.quietAt) continue;
+    const process = new SimulatedProcess(scheduler, new Machine(EPOCH_MS, 0, 0, 0), () => 0);
+    scheduler.at(at, process, () => void repair(world, process, dice.fork(number)));
+    if (livesMs !== undefined) scheduler.at(at + livesMs, undefined, () => !world.quiet && process.kill());
+  }
+}
+
+/** Once the faults are over, an operator repairs what is damaged. */
+export function planLastRepair(world: World): void {
+  const { scheduler, conditions, invariants } = world;
+  const dice = world.dice.fork(10);
+  const process = new SimulatedProcess(scheduler, new Machine(EPOCH_MS, 0, 0, 0), () => 0);
+  scheduler.at(conditions.quietAt, process, async () => {
+    if (!invariants.shards.wasDamaged) return;
+    for (let call = 0; call < MOST_REPAIRS; call += 1)
+      if (await repair(world, process, dice.fork(100 + call))) return;
   });
 }
 

@@ -2,6 +2,7 @@ import { CLUSTER_KEY } from '../../../src/core/lease/model/cluster-config.js';
 import type { StoredObject } from '../../../src/core/store/lease-store.js';
 import { type Conditions, STORE_RESTORED } from './conditions.js';
 import { Dice } from './dice.js';
+import { drawRepairs, planRepairs } from './map-damage.js';
 import type { World } from './world.js';
 
 /** The store goes back: it is restored from a copy, or promoted from a replica. Milliseconds, true time. */
@@ -31,9 +32,9 @@ export function drawRestores({ seed, quietAt }: Conditions): readonly Restore[] 
 
 /**
  * A store that had no cluster at that time does not go back: nothing in it could say that there was one. Nor
- * while it is probed: it would fail.
+ * while it is probed: it would fail. The map of shards is damaged then, and repaired.
  */
-export function planRestores(world: World): void {
+export function planRestores(world: World, ownsShards: boolean): void {
   const { scheduler } = world;
   for (const [number, restore] of world.restores.entries()) {
     const { at, to, clockStepMs } = restore;
@@ -44,8 +45,11 @@ export function planRestores(world: World): void {
     scheduler.at(at, undefined, () => {
       const name = `${number} ${STORE_RESTORED} to ${Math.round(at - to)} ms ago, its clock set by ${Math.round(clockStepMs)} ms`;
       const settings = copy.find(({ key }) => key === CLUSTER_KEY);
-      if (isProven(settings) && isProven(world.read(CLUSTER_KEY)) && world.happens(STORE_RESTORED, name))
-        world.restore(restore, copy);
+      if (!isProven(settings) || !isProven(world.read(CLUSTER_KEY)) || !world.happens(STORE_RESTORED, name))
+        return;
+      world.restore(restore, copy);
+      const dice = world.dice.fork(12, number);
+      if (ownsShards) planRepairs(world, drawRepairs(at, dice), dice);
     });
   }
 }

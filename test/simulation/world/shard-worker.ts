@@ -3,7 +3,6 @@ import { LeaseLostError, LeaseReleasedError } from '../../../src/core/lease/mode
 import { StoreError } from '../../../src/core/store/lease-store.js';
 import { type OwnedShards, ownShards } from '../../../src/node/shards/index.js';
 import type { ShardTask } from '../checks/shard-observer.js';
-import { MAP_DAMAGED } from './conditions.js';
 import type { Dice } from './dice.js';
 import { ShardProgram } from './shard-program.js';
 import type { World } from './world.js';
@@ -74,7 +73,7 @@ export class ShardWorker {
           if (!world.quiet && dice.chance(0.05))
             this.#after(dice.magnitude(1, 9_000), async () => fail('no'));
           return async () => {
-            const isSlow = !world.quiet && world.counts.faults.has(MAP_DAMAGED);
+            const isSlow = !world.quiet && invariants.shards.wasDamaged;
             const stopMs = isSlow ? dice.between(1, 12_000) : dice.magnitude(1, world.quiet ? 500 : 4_000);
             await process.clock.sleep(stopMs);
             if (this.giveUp && !world.quiet && dice.chance(0.02)) {
@@ -86,7 +85,7 @@ export class ShardWorker {
         },
         onEvent: (event) => {
           // A read of a map that is old may be taken for one.
-          const isExpected = world.conditions.rates['stale-list'] > 0 || world.counts.faults.has(MAP_DAMAGED);
+          const isExpected = world.conditions.rates['stale-list'] > 0 || invariants.shards.wasDamaged;
           if (event.type === 'damaged' && !isExpected)
             invariants.onUnexpected(task.name, new Error(`${event.key} ${event.problem}`));
         },
