@@ -615,8 +615,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: leaseState,
-        from: 'return byTime > from ? byTime : from + LEAP.else;',
-        to: 'return from + LEAP.else;',
+        from: 'return byTime > from ? byTime : from + PER_SECOND;',
+        to: 'return from + PER_SECOND;',
       },
     ],
   },

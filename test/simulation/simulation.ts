@@ -14,7 +14,7 @@ import {
 } from './world/conditions.js';
 import { Host } from './world/host.js';
 import { Machine } from './world/machine.js';
-import { planLastRepair, planMapDamage } from './world/map-damage.js';
+import { planLastRepairs, planMapDamage } from './world/map-damage.js';
 import { drawRestores, planRestores } from './world/restores.js';
 import { Scaling } from './world/scaling.js';
 import { SimulatedProcess } from './world/simulated-process.js';
@@ -85,11 +85,12 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   }
   planRestores(world, ownsShards);
   if (ownsShards && only?.has(MAP_DAMAGED) !== false) planMapDamage(world);
-  if (ownsShards) planLastRepair(world);
   const shardsMs = shardsBoundMs(conditions) + invariants.shards.faults.boundMs;
-  // A new epoch has to settle.
+  // A new epoch has to settle, for those who take ids, and for a repair of the map of shards, which waits besides.
   const settlesMs = restores.length > 0 ? conditions.durationMs + conditions.graceMs : 0;
-  const endAt = conditions.endAt + settlesMs + (ownsShards ? shardsMs : 0);
+  const heldBy = conditions.endAt + settlesMs;
+  if (ownsShards) planLastRepairs(world, heldBy);
+  const endAt = heldBy + (ownsShards ? shardsMs + 2 * settlesMs : 0);
   await scheduler.run(endAt, (actor) => {
     if (actor instanceof SimulatedProcess) invariants.afterStep(actor);
     return invariants.violation === undefined;

@@ -7,7 +7,6 @@ import type { LeaseHome } from '../../core/lease/hold/lease-home.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { leaseTiming } from '../../core/lease/model/lease-timing.js';
-import { readExistingCluster } from '../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { StoredObject } from '../../core/store/lease-store.js';
 import { findMembers } from './find-members.js';
@@ -17,7 +16,15 @@ import type { OwnedShard, OwnedShards, OwnShardsOptions } from './owned-shards.j
 import { plan } from './plan.js';
 import { shardCounts } from './read-shards.js';
 import type { ShardGauges } from './shard-gauges.js';
-import { encodeMap, floorOf, type MapMember, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
+import {
+  encodeMap,
+  ensureMap,
+  floorOf,
+  type MapMember,
+  SHARDS_KEY,
+  type ShardMap,
+  usableMap,
+} from './shard-map.js';
 import { type ShardKey, shardOf } from './shard-of.js';
 
 /** The pauses between attempts to hand on, in milliseconds (T5). */
@@ -222,18 +229,15 @@ export class ShardMember implements OwnedShards {
   }
 
   /**
-   * T11: whether the store has not gone back since this member read the settings. Where it has, and they record
-   * that, the member follows a map of their series, and no other.
+   * T11: whether the store has not gone back since this member read the settings. Where it has, they record
+   * that, and the member follows a map of their series, and no other.
    */
   async #isSameStore(): Promise<boolean> {
-    const { session, signal } = this.options;
-    const told = await session.epoch({ signal });
-    if (told === this.#store) return true;
-    const { config } = await readExistingCluster(session, { signal });
-    if (config.epoch?.store === told) {
-      this.#map = { ...this.#map, epoch: Math.max(this.epoch, floorOf(config)) };
-      this.#store = told;
-    }
+    const { session, home, signal } = this.options;
+    if ((await session.epoch({ signal })) === this.#store) return true;
+    const config = await ensureMap(session, home.random, this.count, { signal }, 0);
+    this.#map = { ...this.#map, epoch: floorOf(config) };
+    this.#store = config.epoch?.store;
     return false;
   }
 

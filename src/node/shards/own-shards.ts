@@ -79,7 +79,7 @@ async function takePart(options: Omit<ShardMemberOptions, 'session' | 'config'>)
     { clock, random, signal, until: Number.POSITIVE_INFINITY },
     (error) => isStoreAway(error) || error instanceof Overtaken,
   );
-  await retry((call, attempt) => ensureMap(session, count, call, attempt));
+  await retry((call, attempt) => ensureMap(session, random, count, call, attempt));
   // T10, 5: a repair waits for each lease with the mark. So the mark comes first, and nothing that was read
   // before is used.
   await orAborted(home.mark({ shards: { epoch: 0 }, address }), signal);

@@ -1,13 +1,9 @@
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { StoreUnusableError } from '../../core/base/errors.js';
+import { settleEpoch } from '../../core/lease/acquire/settled-epoch.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { versionOf } from '../../core/lease/model/lease-state.js';
-import {
-  changeCluster,
-  nextFloor,
-  readExistingCluster,
-  recordEpoch,
-} from '../../core/lease/session/cluster-store.js';
+import { changeCluster, nextFloor, readExistingCluster } from '../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import { isOver, readLeases, type ShownLease } from './find-members.js';
@@ -46,13 +42,13 @@ async function attempt(options: RepairShardsOptions): Promise<ShardsRepair | und
   const { session, clock, random, onWait } = options;
   const retry = whileStoreIsAway(options);
   const cluster = await readExistingCluster(session);
-  const { shards, epoch } = cluster.config;
-  if (!shards?.created) return undefined;
-  const store = await session.epoch();
-  if (store !== epoch?.store) {
-    await recordEpoch(session, cluster, { store, random });
-    return attempt(options);
-  }
+  const { shards } = cluster.config;
+  if (shards === undefined) return undefined;
+  // T11: until then a task may run shards whose lease says nothing of that.
+  const epoch = await settleEpoch({ session, clock, random, retry }, cluster);
+  if (epoch.kind === 'settling') await clock.sleep(epoch.until + 1 - clock.monotonic());
+  if (epoch.kind !== 'settled') return attempt(options);
+  if (!shards.created) return undefined;
   const { count } = shards;
   let waiting: readonly number[] = Array.from({ length: cluster.config.peak }, (_, id) => id);
   // The map is read after the leases: it is never lower than what they show, unless it is damaged.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../test/support/virtual-clock.js';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { type ClusterConfig, encodeCluster, newCluster } from '../../core/lease/model/cluster-config.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
@@ -124,7 +124,7 @@ describe('the beginning of a map (T10)', () => {
     const cluster = { ...newCluster({ nodes: 3 }), bootstrapped: true, ...(shards && { shards }) };
     bucket.create('cluster.json', encodeCluster(cluster), {});
     const session = new StoreSession(new MemoryLeaseStore({ clock }, bucket), clock, 1_000);
-    const begin = (attempt = 1, count = 4) => ensureMap(session, count, {}, attempt);
+    const begin = (attempt = 1, count = 4) => ensureMap(session, seededRandom(1), count, {}, attempt);
     const epoch = () => decodeMap(bucket.read(SHARDS_KEY)?.body ?? '').epoch;
     return { bucket, begin, epoch };
   }

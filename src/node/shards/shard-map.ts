@@ -1,9 +1,15 @@
+import type { RandomSource } from '../../core/base/clock.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
 import { Overtaken } from '../../core/lease/hold/holder.js';
 import { type ClusterConfig, MAX_SHARDS } from '../../core/lease/model/cluster-config.js';
 import { LeaseUnreadableError, parseObject, readInteger } from '../../core/lease/model/lease-codec.js';
 import { MAX_NODE_IDS } from '../../core/lease/model/lease-state.js';
-import { changeCluster, nextFloor, readExistingCluster } from '../../core/lease/session/cluster-store.js';
+import {
+  changeCluster,
+  nextFloor,
+  readExistingCluster,
+  recordEpoch,
+} from '../../core/lease/session/cluster-store.js';
 import type { SessionCall, StoreSession } from '../../core/lease/session/store-session.js';
 import type { StoredObject } from '../../core/store/lease-store.js';
 
@@ -219,32 +225,43 @@ export function floorOf({ shards }: ClusterConfig): number {
  */
 export async function ensureMap(
   session: StoreSession,
+  random: RandomSource,
   count: number,
   call: SessionCall,
   attempt: number,
 ): Promise<ClusterConfig> {
+  const again = () => ensureMap(session, random, count, call, attempt);
   const cluster = await readExistingCluster(session, call);
-  const { shards } = cluster.config;
+  const { shards, epoch } = cluster.config;
   if (shards !== undefined && shards.count !== count) {
     const reason = 'keys belong to shards by that number, so it never changes';
     throw new ConfigError('count', count, `${shards.count}, the cluster's number of shards (${reason})`);
   }
+  const store = await session.epoch(call);
+  if (store !== epoch?.store) {
+    await recordEpoch(session, cluster, { store, random }, call);
+    return again();
+  }
   if (shards?.created) return cluster.config;
+  const change = async (to: NonNullable<ClusterConfig['shards']>) => {
+    const changed = await changeCluster(session, cluster, { shards: to }, call);
+    if (changed === undefined) throw new Overtaken('another task has changed cluster.json');
+    return changed.config;
+  };
+  // T11: a map may be lost by which tasks run shards. A repair waits for them, and makes the next one.
+  if (epoch?.mark !== undefined)
+    return change({ count, floor: nextFloor(cluster.config, session), created: true });
   const object = shards && (await session.read(SHARDS_KEY, call));
   const isMade = !('problem' in usableMap(object, floorOf(cluster.config) + 1, count));
   if (shards !== undefined && !isMade && attempt < PATIENT_ATTEMPTS)
     throw new Overtaken('another task makes the map');
   // Tokens are small until a map may have been lost.
-  const isFirst = shards === undefined && cluster.config.epoch?.mark === undefined;
-  const floor = isFirst ? {} : { floor: nextFloor(cluster.config, session) };
-  const drawn = { count, ...floor, created: false };
-  const change = { shards: isMade && shards ? { ...shards, created: true } : drawn };
-  const changed = await changeCluster(session, cluster, change, call);
-  if (changed === undefined) throw new Overtaken('another task has changed cluster.json');
+  const drawn = { count, ...(shards && { floor: nextFloor(cluster.config, session) }), created: false };
+  const config = await change(isMade && shards ? { ...shards, created: true } : drawn);
   if (!isMade) {
-    const body = encodeMap(ownerless(floorOf(changed.config) + 1, count));
+    const body = encodeMap(ownerless(floorOf(config) + 1, count));
     const { status } = await session.write(SHARDS_KEY, { body, metadata: {} }, object?.etag, call);
     if (status === 'conflict') throw new Overtaken('another task makes the map');
   }
-  return ensureMap(session, count, call, attempt);
+  return again();
 }

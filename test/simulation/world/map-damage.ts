@@ -63,15 +63,20 @@ export function planRepairs(world: World, repairs: readonly PlannedRepair[], dic
   }
 }
 
-/** Once the faults are over, an operator repairs what is damaged. */
-export function planLastRepair(world: World): void {
+/**
+ * Once the faults are over, an operator repairs what is damaged; and again at the end, since a store may have
+ * gone back to before there were shards, and a task that takes part finds that their map is lost.
+ */
+export function planLastRepairs(world: World, endAt: number): void {
   const { scheduler, conditions, invariants } = world;
   const dice = world.dice.fork(10);
   const process = new SimulatedProcess(scheduler, new Machine(EPOCH_MS, 0, 0, 0), () => 0);
   scheduler.at(conditions.quietAt, process, async () => {
-    if (!invariants.shards.wasDamaged) return;
-    for (let call = 0; call < MOST_REPAIRS; call += 1)
-      if (await repair(world, process, dice.fork(100 + call))) return;
+    for (const at of [conditions.quietAt, endAt]) {
+      await process.clock.sleep(at - scheduler.now);
+      for (let call = 0; invariants.shards.wasDamaged && call < MOST_REPAIRS; call += 1)
+        if (await repair(world, process, dice.fork((at === endAt ? 200 : 100) + call))) break;
+    }
   });
 }
 

@@ -211,18 +211,18 @@ export function mayBeOutdated(state: LeaseState, epoch: string | undefined): boo
   return epoch !== undefined && (state.kind === 'vacant' || state.epoch !== epoch);
 }
 
-/** More numbers than are given out in a second of store time, and in what a store loses. */
-const LEAP = { perSecond: 2 ** 20, else: 2 ** 32 } as const;
+/** More numbers than are given out in a second. */
+const PER_SECOND = 2 ** 20;
 
 /**
  * A number that those after `from` cannot have reached: by store time, so that what is lost twice is passed as
- * well; else, where a clock is behind, by its size.
+ * well; else, where a clock is behind, by a second's.
  *
  * @param storeNow milliseconds since the Unix epoch
  */
 export function leapt(from: number, storeNow: number): number {
-  const byTime = Math.floor((storeNow * LEAP.perSecond) / 1_000);
-  return byTime > from ? byTime : from + LEAP.else;
+  const byTime = Math.floor((storeNow * PER_SECOND) / 1_000);
+  return byTime > from ? byTime : from + PER_SECOND;
 }
 
 /** A new tenure: the next version (rule 2), and a `timestamp` beyond that of the previous tenure. */

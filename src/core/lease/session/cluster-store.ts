@@ -131,7 +131,9 @@ export function recordEpoch(
       epoch: { store, mark: random.hex(8), settling: true },
       // A tombstone of a lost change of the size, written late, would keep its id from ever being acquired.
       generation: leapt(generation, session.storeNow().min),
-      ...(shards && { shards: { ...shards, floor: nextFloor(cluster.config, session) } }),
+      ...(shards && {
+        shards: { ...shards, floor: nextFloor(cluster.config, session), created: true },
+      }),
     },
     call,
   );
