@@ -3,6 +3,9 @@ import type { Edit, Plant } from './plants.js';
 const member = 'src/node/shards/member.js';
 const holdings = 'src/node/shards/holdings.js';
 const programs = 'src/app/shards/program-shards.js';
+const shardMap = 'src/node/shards/shard-map.js';
+const repair = 'src/node/shards/repair-shards.js';
+const clusterStore = 'src/core/lease/session/cluster-store.js';
 const findMembers = 'src/node/shards/find-members.js';
 
 function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
@@ -85,7 +88,7 @@ export const SHARD_PLANTS: readonly Plant[] = [
     to: 'if (false)',
   }),
   plant('repair-without-waiting', 'a repair opens the map while shards run by an earlier one (T10, 7)', {
-    file: 'src/node/shards/repair-shards.js',
+    file: repair,
     from: '.filter((lease) => !hasStopped(lease, first, drawn.config))',
     to: '.filter(() => false)',
   }),
@@ -119,6 +122,45 @@ export const SHARD_PLANTS: readonly Plant[] = [
     file: member,
     from: 'random.next() < 2 / this.#map.members.length',
     to: 'false',
+  }),
+  plant('old-map-followed', 'a map that came back with the store is followed (T11)', {
+    file: member,
+    from: 'this.#readMap(object, await this.#isSameStore())',
+    to: 'this.#readMap(object, true)',
+  }),
+  plant('write-in-another-epoch', 'a map that was written as the store went back is followed (T11)', {
+    file: member,
+    from: 'if (!(await this.#isSameStore()))',
+    to: 'if (false)',
+  }),
+  plant('series-kept', 'a new epoch of the store is no new series, and no damage (T11)', {
+    file: clusterStore,
+    from: 'floor: nextFloor(cluster.config, session), created: true',
+    to: '',
+  }),
+  plant('lost-map-begins', 'where a map may be lost, a task begins with another one at once (T11)', {
+    file: shardMap,
+    from: 'if (epoch?.mark !== undefined)',
+    to: 'if (false)',
+  }),
+  plant(
+    'repair-unsettled',
+    'a repair trusts leases that came back with the store (T11)',
+    {
+      file: repair,
+      from: "if (epoch.kind !== 'settled')",
+      to: "if (epoch.kind === 'recorded')",
+    },
+    {
+      file: repair,
+      from: "if (epoch.kind === 'settling')",
+      to: 'if (false)',
+    },
+  ),
+  plant('lost-epoch-kept', 'a member refuses the maps of an epoch below one that is lost (T11, liveness)', {
+    file: member,
+    from: 'epoch: floorOf(config) };',
+    to: 'epoch: Math.max(this.epoch, floorOf(config)) };',
   }),
   plant('hands-on-at-signal', 'a sidecar that is asked to end takes the work of its program for ended (T5)', {
     file: programs,

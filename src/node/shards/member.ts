@@ -245,7 +245,7 @@ export class ShardMember implements OwnedShards {
   #readMap(object: StoredObject | undefined, isSameStore: boolean): ShardMap | undefined {
     const map = isSameStore
       ? usableMap(object, this.epoch, this.count)
-      : { problem: 'has come back with the store, which was restored, promoted or replaced' };
+      : { problem: 'has come back with the store, which was restarted, restored or replaced' };
     if (!('problem' in map)) {
       this.#unusable = 0;
       return map;

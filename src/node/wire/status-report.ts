@@ -55,7 +55,7 @@ export interface ClusterReport extends Pick<ClusterConfig, 'size' | 'name' | 'gr
   readonly durationMs: number | null;
   /** Null in a foreign format, whose holders make no unique ids. */
   readonly idWidth: number | null;
-  /** Where the store has been restored, promoted or replaced: no node id is given out now. */
+  /** Where the store was restarted, restored or replaced: no node id is given out now. */
   readonly settling?: true | undefined;
 }
 

@@ -452,7 +452,7 @@ export class Invariants {
     const { durationMs, graceMs } = conditions;
     const size = Math.min(this.#size, this.#sizeInTime);
     const taken = this.world.outside !== undefined && size > conditions.ids ? GROWN_FROM - conditions.ids : 0;
-    const ids = size - taken - this.#lostIds(size);
+    const ids = size - taken;
     for (const id of this.#objects.keys()) {
       if (this.world.bucket.read(leaseKey(id)) === undefined)
         this.#fail('objects', `${leaseKey(id)} is missing`);
@@ -475,13 +475,6 @@ export class Invariants {
         `${bound} ms after the last fault ${tasksAlive} tasks hold ${held} of ${ids} node ids`,
       );
     }
-  }
-
-  /** How many ids the cluster was given while the store lost their objects: damage that `init --repair` mends. */
-  #lostIds(size: number): number {
-    const { restored } = this.world;
-    const ids = restored.length > 0 ? Array.from({ length: size }, (_, id) => leaseKey(id)) : [];
-    return ids.filter((key) => this.world.read(key) === undefined).length;
   }
 
   #sentAt(process: SimulatedProcess): number {

@@ -28,6 +28,10 @@ import {
 } from './diagnosis.js';
 import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
+/** An epoch of the store that no task has recorded yet (rule 10). */
+const NEW_EPOCH =
+  'the store was restarted, restored or replaced since a task began last: the next one waits for a duration and a grace';
+
 /** The options of `doctor`, as they are on the command line. */
 interface DoctorOptions {
   /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. */
@@ -110,7 +114,8 @@ export async function examine(
       findings.push(...clusterFindings(facts.status, store.url, terms.cluster));
       const { cluster } = facts.status ?? {};
       const isNew = cluster && (await whenNotBusy(() => session.epoch())) !== cluster.epoch?.store;
-      if (isNew || cluster?.epoch?.settling) findings.push(finding('epoch', 'warning', SETTLING));
+      if (isNew) findings.push(finding('epoch', 'warning', NEW_EPOCH));
+      else if (cluster?.epoch?.settling) findings.push(finding('epoch', 'warning', SETTLING));
       const { readPart } = await clusterPart();
       const part = cluster && (await whenNotBusy(() => readPart(session, cluster, { signal })));
       if (part) findings.push(part.finding);

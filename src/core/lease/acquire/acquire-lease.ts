@@ -105,8 +105,7 @@ async function acquire(
       ...{ sticky: sticky && stickyMark(sticky), preferId, stickyWaitMs, waitPollMs },
     };
     const beginning = await firstContact(options, context);
-    const { cluster } = beginning;
-    reportOverruled(options, cluster.config, emit);
+    reportOverruled(options, beginning.cluster.config, emit);
     const acquisition = await new Acquirer(context).acquire(beginning);
     const timing = leaseTiming(acquisition.held.durationMs);
     session.timeoutMs = Math.min(session.timeoutMs, timing.requestTimeoutMs);
@@ -144,7 +143,8 @@ async function acquire(
       deadline,
       store: store.url,
     });
-    if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap(context, ending));
+    if (!acquisition.cluster.config.bootstrapped)
+      keeper.addChore((ending) => completeBootstrap(context, ending));
     return keeper;
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;

@@ -16,6 +16,8 @@ import { type ScanPlan, WaitForFreeId } from './wait-for-free-id.js';
 /** An acquired node id, and its state before. */
 export interface Acquisition extends Tenure {
   readonly from: 'vacant' | 'released' | 'expired';
+  /** The settings by which it was acquired. */
+  readonly cluster: StoredCluster;
 }
 
 /** What is known of a cluster when acquiring begins. */
@@ -240,7 +242,8 @@ export class Acquirer {
 
   async #take(free: FreeLease, from: Acquisition['from'], place: Place): Promise<CandidateOutcome> {
     const tenure = await this.#claimant.take(free, place);
-    return tenure === undefined ? { kind: 'lost' } : { kind: 'acquired', acquisition: { ...tenure, from } };
+    if (tenure === undefined) return { kind: 'lost' };
+    return { kind: 'acquired', acquisition: { ...tenure, from, cluster: place.cluster } };
   }
 
   #timeoutText({ cluster: { config }, listing }: CandidateScan): string {

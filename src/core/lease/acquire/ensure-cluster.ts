@@ -231,6 +231,7 @@ function refusedBefore({ store }: StoreSession, reason: string): StoreUnusableEr
 async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster): Promise<void> {
   const { session, clock, random, signal, until, thorough, emit } = options;
   const { store } = session;
+  const told = await session.epoch({ signal });
   emit?.({ type: 'testing-store', store: store.url });
   const report = await probeStore(store, {
     clock,
@@ -244,6 +245,8 @@ async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster)
     onFailure: (error, sleepMs) => emit?.({ type: 'store-failed', error, sleepMs }),
   });
   if (report.ok) return;
+  // A store that has gone back meanwhile loses what the probe wrote.
+  if ((await session.epoch({ signal })) !== told) return passProbe(options, cluster);
   const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
   const reason = faults.join('; ');
   // A failure that cannot be recorded is found again by the next probe.

@@ -54,7 +54,7 @@ describe('a store that has gone back', () => {
     expect(events).toContainEqual({
       type: 'waiting',
       sleepMs: expect.any(Number),
-      why: expect.stringContaining('restored, promoted or replaced'),
+      why: expect.stringContaining('restarted, restored or replaced'),
     });
     const next = await inVirtualTime(clock, lease);
     expect(clock.monotonic() - wentBack).toBeGreaterThan(DURATION + GRACE);

@@ -1,3 +1,4 @@
+import { settled } from '../model/cluster-config.js';
 import { changeCluster, recordEpoch, type StoredCluster } from '../session/cluster-store.js';
 import type { SessionCall } from '../session/store-session.js';
 import type { AcquireContext } from './claim.js';
@@ -31,8 +32,6 @@ export async function settleEpoch(
   if (epoch?.settling !== true) return { kind: 'settled', told };
   const until = cluster.writtenAt + durationMs + graceMs;
   if (clock.monotonic() > until)
-    return recorded((call) =>
-      changeCluster(session, cluster, { epoch: { ...epoch, settling: false } }, call),
-    );
+    return recorded((call) => changeCluster(session, cluster, settled(cluster.config), call));
   return { kind: 'settling', until };
 }

@@ -76,9 +76,14 @@ export interface StoreEpoch {
   readonly settling?: boolean;
 }
 
+/** The settings, once a new epoch of the store has settled. */
+export function settled(config: ClusterConfig): ClusterConfig {
+  return config.epoch?.settling ? { ...config, epoch: { ...config.epoch, settling: false } } : config;
+}
+
 /** What `settling` means, as a sentence without a full stop. */
 export const SETTLING =
-  'the store has been restored, promoted or replaced: nothing is given out for a duration and a grace';
+  'the store was restarted, restored or replaced, and may have lost writes: nothing is given out for a duration and a grace';
 
 /** The greatest number of shards. */
 export const MAX_SHARDS = 4_096;

@@ -7,6 +7,7 @@ import {
   decodeCluster,
   encodeCluster,
   newCluster,
+  settled,
   type WantedSettings,
 } from '../model/cluster-config.js';
 import type { LeaseListener } from '../model/lease.js';
@@ -39,9 +40,10 @@ export async function readCluster(
   const object = await session.read(CLUSTER_KEY, call);
   if (object === undefined) return undefined;
   try {
-    const config = decodeCluster(object.body);
-    session.expectObjects(config.peak);
     const { body, etag, age } = object;
+    const stored = decodeCluster(body);
+    const config = age.min > stored.durationMs + stored.graceMs ? settled(stored) : stored;
+    session.expectObjects(config.peak);
     const writtenAt = session.clock.monotonic() - age.min;
     return { config, body, etag, writtenAt, isObserved: age.max === Number.POSITIVE_INFINITY };
   } catch (error) {
@@ -129,6 +131,8 @@ export function recordEpoch(
     cluster,
     {
       epoch: { store, mark: random.hex(8), settling: true },
+      // The store may have lost objects: they are made again, and versions of absent ones leap as well.
+      bootstrapped: false,
       // A tombstone of a lost change of the size, written late, would keep its id from ever being acquired.
       generation: leapt(generation, session.storeNow().min),
       ...(shards && {

@@ -120,7 +120,7 @@ describe('nodelease init --restored', () => {
     expect(JSON.parse(noted.answer)).toMatchObject({ cluster: true, locks: 1 });
     const refused = lock();
     expect((await refused.exit).code).toBe(75);
-    expect(refused.stderr()).toContain('the store has been restored, promoted or replaced');
+    expect(refused.stderr()).toContain('the store was restarted, restored or replaced');
     const { answer } = await runInProcess(['status', ...store.options]);
     expect(answer).toContain('nothing is given out for a duration and a grace');
     const { cluster } = JSON.parse((await runInProcess(['status', '--json', ...store.options])).answer);
