@@ -564,14 +564,9 @@ export const PLANTS: readonly Plant[] = [
     breaks: 'in a new epoch only leases have to wait, not ids that look free (rule 10)',
     edits: [
       {
-        file: settledEpoch,
-        from: "return { kind: 'settling', until };",
-        to: "return { kind: 'settling', until, told };",
-      },
-      {
         file: acquirer,
         from: "if (step.kind === 'recorded')",
-        to: "const candidates = scan.candidates.filter(({ row }) => row === undefined || row.size <= nativeCodec.tombstoneMaxBytes);\n            if (step.kind === 'settling' && candidates.length > 0)\n                return { scan: { ...scan, candidates }, epoch: step.told };\n            if (step.kind === 'recorded')",
+        to: "const candidates = scan.candidates.filter(({ row }) => row === undefined || row.size <= nativeCodec.tombstoneMaxBytes);\n            if (step.kind === 'settling' && candidates.length > 0)\n                return { ...scan, candidates };\n            if (step.kind === 'recorded')",
       },
     ],
   },
@@ -581,8 +576,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: claim,
-        from: '!== epoch)\n            return undefined;',
-        to: '=== 0)\n            return undefined;',
+        from: 'if (!(await this.#isSameEpoch(cluster, stopAt)))\n            return undefined;',
+        to: '',
       },
     ],
   },
@@ -593,8 +588,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: claim,
-        from: '!== epoch)\n                return false;',
-        to: '=== 0)\n                return false;',
+        from: 'if (!(await this.#isSameEpoch(cluster, stopAt)))\n                return false;',
+        to: '',
       },
     ],
   },

@@ -7,7 +7,7 @@ import { availability, type LeaseState, revived } from '../model/lease-state.js'
 import type { StoredCluster } from '../session/cluster-store.js';
 import { type CandidateScan, CandidateScanner } from './candidate-scan.js';
 import { type Candidate, CandidateChoice } from './candidates.js';
-import { type AcquireContext, Claimant, type FreeLease, type Place } from './claim.js';
+import { type AcquireContext, Claimant, type FreeLease } from './claim.js';
 import type { PartialListing } from './partial-listing.js';
 import { Preference } from './preference.js';
 import { settleEpoch } from './settled-epoch.js';
@@ -88,9 +88,8 @@ export class Acquirer {
       for (;;) {
         this.options.signal?.throwIfAborted();
         // 2. Try the candidates, one after the other, in a store that has not gone back.
-        const settled = await this.#whileSettling(scan);
-        scan = settled.scan;
-        const outcome = await this.#tryInTurn(scan, settled.epoch);
+        scan = await this.#whileSettling(scan);
+        const outcome = await this.#tryInTurn(scan);
         if (outcome.kind === 'acquired') return outcome.acquisition;
         // 3. Scan again: soon after a lost race, at once if there may be more candidates, otherwise after a wait.
         if (outcome.kind === 'lost') {
@@ -148,17 +147,15 @@ export class Acquirer {
    * Scans again until the store's epoch is settled: before that, an id that looks free may be held (rule 10).
    * Asks for nothing where no id looks free.
    *
-   * @returns the scan, and the epoch that the store told after it
+   * @returns a scan before which the store told the epoch of its settings
    * @throws {AcquireTimeoutError} when the time is up
    */
-  async #whileSettling(
-    first: CandidateScan,
-  ): Promise<{ readonly scan: CandidateScan; readonly epoch: string | undefined }> {
+  async #whileSettling(first: CandidateScan): Promise<CandidateScan> {
     const { session, clock, signal, emit, until } = this.options;
     for (let scan = first; ; scan = await this.#scanner.again(scan.cluster, ALL_PAGES, true)) {
-      if (scan.candidates.length === 0) return { scan, epoch: undefined };
+      if (scan.candidates.length === 0) return scan;
       const step = await settleEpoch(this.options, scan.cluster);
-      if (step.kind === 'settled') return { scan, epoch: step.told };
+      if (step.kind === 'settled') return scan;
       if (step.kind === 'recorded') continue;
       const now = clock.monotonic();
       const restMs = step.until + 1 - now;
@@ -173,10 +170,7 @@ export class Acquirer {
   }
 
   /** Tries one id after the other. */
-  async #tryInTurn(
-    { candidates, cluster, listing }: CandidateScan,
-    epoch: string | undefined,
-  ): Promise<ScanOutcome> {
+  async #tryInTurn({ candidates, cluster, listing }: CandidateScan): Promise<ScanOutcome> {
     const lossesBefore = this.#choice.losses;
     const groups = await this.#preference.inOrder(candidates, lossesBefore > 0);
     // Reading one object is cheaper than listing many pages again.
@@ -185,7 +179,7 @@ export class Acquirer {
       while (rest.length > 0) {
         this.options.signal?.throwIfAborted();
         const candidate = this.#choice.next(rest);
-        const outcome = await this.#try(candidate, { cluster, epoch });
+        const outcome = await this.#try(candidate, cluster);
         if (outcome.kind === 'acquired') return outcome;
         if (outcome.notBefore !== undefined) this.#scanner.dismiss(candidate, outcome.notBefore);
         if (outcome.kind === 'not-free' || this.#choice.lost()) continue;
@@ -211,11 +205,11 @@ export class Acquirer {
     if (sleepMs > 0) await clock.sleep(sleepMs, signal);
   }
 
-  async #try(candidate: Candidate, place: Place): Promise<CandidateOutcome> {
+  async #try(candidate: Candidate, cluster: StoredCluster): Promise<CandidateOutcome> {
     const { id, key, row } = candidate;
     if (row === undefined)
-      return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', place);
-    const { config } = place.cluster;
+      return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
+    const { config } = cluster;
     const { session, clock, retry } = this.options;
     const object = await retry((call) => session.read(key, call));
     const readAt = clock.monotonic();
@@ -233,17 +227,17 @@ export class Acquirer {
     const chance = availability(state, object.age, config.graceMs);
     if (chance.kind === 'retired') return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
     if (chance.kind === 'free')
-      return this.#take({ id, previous: state, etag: object.etag }, chance.from, place);
+      return this.#take({ id, previous: state, etag: object.etag }, chance.from, cluster);
     const notBefore = readAt + session.untilTold(chance.waitMs, object);
     // A changed etag means that another task took it after the listing. The rest of the listing is just as
     // old.
     return { kind: object.etag === row.etag ? 'not-free' : 'lost', notBefore };
   }
 
-  async #take(free: FreeLease, from: Acquisition['from'], place: Place): Promise<CandidateOutcome> {
-    const tenure = await this.#claimant.take(free, place);
+  async #take(free: FreeLease, from: Acquisition['from'], cluster: StoredCluster): Promise<CandidateOutcome> {
+    const tenure = await this.#claimant.take(free, cluster);
     if (tenure === undefined) return { kind: 'lost' };
-    return { kind: 'acquired', acquisition: { ...tenure, from, cluster: place.cluster } };
+    return { kind: 'acquired', acquisition: { ...tenure, from, cluster } };
   }
 
   #timeoutText({ cluster: { config }, listing }: CandidateScan): string {

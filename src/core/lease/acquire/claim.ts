@@ -46,13 +46,6 @@ export interface FreeLease {
   readonly etag: string | undefined;
 }
 
-/** Where an id is taken. */
-export interface Place {
-  readonly cluster: StoredCluster;
-  /** What the store told of its epoch before the lease was read; undefined where it tells nothing. */
-  readonly epoch: string | undefined;
-}
-
 interface AcquiringWrite {
   readonly key: string;
   readonly object: EncodedLease;
@@ -81,7 +74,7 @@ export class Claimant {
    * @throws {StoreUnusableError} when the store ignores conditions
    * @throws {StoreError} when the store refuses, or is away until the time is up
    */
-  async take({ id, previous, etag }: FreeLease, { cluster, epoch }: Place): Promise<Tenure | undefined> {
+  async take({ id, previous, etag }: FreeLease, cluster: StoredCluster): Promise<Tenure | undefined> {
     const { session, clock, random, taskId, sticky } = this.options;
     const { durationMs, graceMs, idWidth, idFloor } = cluster.config;
     const { mark } = cluster.config.epoch ?? {};
@@ -103,11 +96,8 @@ export class Claimant {
     const stopAt = sentAt + durationMs - leaseTiming(durationMs).stopMarginMs;
     const applied = await this.#write({ key: leaseKey(id), object, etag, expiresAfterMs }, held, stopAt);
     if (applied === undefined || clock.monotonic() >= stopAt) return undefined;
-    if ((await this.#answered(() => session.epoch(), stopAt)) !== epoch) return undefined;
-    if (
-      session.store.remote &&
-      !(await this.#provesConditions(leaseKey(id), object, etag, { cluster, epoch }, stopAt))
-    )
+    if (!(await this.#isSameEpoch(cluster, stopAt))) return undefined;
+    if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt)))
       return undefined;
     const former = previousHolder(previous, sticky);
     return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil, previous: former };
@@ -192,7 +182,7 @@ export class Claimant {
     key: string,
     object: EncodedLease,
     etag: string | undefined,
-    { cluster, epoch }: Place,
+    cluster: StoredCluster,
     stopAt: number,
   ): Promise<boolean> {
     const { session } = this.options;
@@ -204,7 +194,7 @@ export class Claimant {
       this.#note(result, condition);
       if (result.status === 'conflict') continue;
       // A store that has gone back meanwhile accepts the copy.
-      if ((await this.#answered(() => session.epoch(), stopAt)) !== epoch) return false;
+      if (!(await this.#isSameEpoch(cluster, stopAt))) return false;
       const { url } = session.store;
       throw new StoreUnusableError(
         'STORE_UNSAFE',
@@ -212,6 +202,11 @@ export class Claimant {
       );
     }
     return true;
+  }
+
+  /** Rule 11: whether the store still tells the epoch that the settings record. */
+  async #isSameEpoch({ config }: StoredCluster, stopAt: number): Promise<boolean> {
+    return (await this.#answered(() => this.options.session.epoch(), stopAt)) === config.epoch?.store;
   }
 
   #note(result: WriteResult, etag: string | undefined): void {

@@ -1,11 +1,10 @@
 import { settled } from '../model/cluster-config.js';
 import { changeCluster, recordEpoch, type StoredCluster } from '../session/cluster-store.js';
-import type { SessionCall } from '../session/store-session.js';
 import type { AcquireContext } from './claim.js';
 
 /** What to do before an id may be taken. */
 type EpochStep =
-  | { readonly kind: 'settled'; readonly told: string | undefined }
+  | { readonly kind: 'settled' }
   /** The settings have changed: they are to be read again. */
   | { readonly kind: 'recorded' }
   /** No id may be taken before that, on the monotonic clock. */
@@ -21,17 +20,14 @@ export async function settleEpoch(
   { session, clock, random, retry }: Pick<AcquireContext, 'session' | 'clock' | 'random' | 'retry'>,
   cluster: StoredCluster,
 ): Promise<EpochStep> {
-  const told = await retry((call) => session.epoch(call));
   const { epoch, durationMs, graceMs } = cluster.config;
-  const recorded = async (change: (call: SessionCall) => Promise<unknown>): Promise<EpochStep> => {
-    await retry(change);
-    return { kind: 'recorded' };
-  };
-  if (told !== epoch?.store)
-    return recorded((call) => recordEpoch(session, cluster, { store: told, random }, call));
-  if (epoch?.settling !== true) return { kind: 'settled', told };
-  const until = cluster.writtenAt + durationMs + graceMs;
-  if (clock.monotonic() > until)
-    return recorded((call) => changeCluster(session, cluster, settled(cluster.config), call));
-  return { kind: 'settling', until };
+  const store = await retry((call) => session.epoch(call));
+  if (store !== epoch?.store) await retry((call) => recordEpoch(session, cluster, { store, random }, call));
+  else {
+    if (epoch?.settling !== true) return { kind: 'settled' };
+    const until = cluster.writtenAt + durationMs + graceMs;
+    if (clock.monotonic() <= until) return { kind: 'settling', until };
+    await retry((call) => changeCluster(session, cluster, settled(cluster.config), call));
+  }
+  return { kind: 'recorded' };
 }
