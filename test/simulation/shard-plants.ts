@@ -128,11 +128,6 @@ export const SHARD_PLANTS: readonly Plant[] = [
     from: 'this.#readMap(object, await this.#isSameStore())',
     to: 'this.#readMap(object, true)',
   }),
-  plant('write-in-another-epoch', 'a map that was written as the store went back is followed (T11)', {
-    file: member,
-    from: 'if (!(await this.#isSameStore()))',
-    to: 'if (false)',
-  }),
   plant('series-kept', 'a new epoch of the store is no new series, and no damage (T11)', {
     file: clusterStore,
     from: 'floor: nextFloor(cluster.config, session), created: true',

@@ -120,6 +120,28 @@ describe('shards in a store that has gone back (T11)', () => {
     expect(violations).toEqual([]);
   });
 
+  it('start nowhere before a repair where the map is lost by which others run them', async () => {
+    const { clock, store, join, running, violations, repair } = await scene();
+    const copy = new Map(store.save());
+    const settings = copy.get('cluster.json');
+    copy.delete(SHARDS_KEY);
+    if (settings) {
+      const { shards: _, ...before } = JSON.parse(settings.body);
+      copy.set('cluster.json', { ...settings, body: JSON.stringify(before) });
+    }
+    store.goBack(copy);
+    const [last] = running();
+    await join();
+    await clock.advance(60_000);
+    expect(running()).toHaveLength(6);
+    expect(running()).toContain(last);
+    await repair();
+    await clock.advance(60_000);
+    expect(new Set(running().map(({ shard, task }) => `${shard} ${task}`)).size).toBe(6);
+    expect(running()).not.toContain(last);
+    expect(violations).toEqual([]);
+  });
+
   it('get tokens above those of a repair that is lost with another copy', async () => {
     const { clock, store, running, violations, repair } = await scene();
     const copy = store.save();

@@ -145,7 +145,7 @@ export class Acquirer {
 
   /**
    * Scans again until the store's epoch is settled: before that, an id that looks free may be held (rule 10).
-   * Asks for nothing where no id looks free.
+   * Asks for nothing where no id looks free, and none is damaged: its object may be lost.
    *
    * @returns a scan before which the store told the epoch of its settings
    * @throws {AcquireTimeoutError} when the time is up
@@ -153,7 +153,7 @@ export class Acquirer {
   async #whileSettling(first: CandidateScan): Promise<CandidateScan> {
     const { session, clock, signal, emit, until } = this.options;
     for (let scan = first; ; scan = await this.#scanner.again(scan.cluster, ALL_PAGES, true)) {
-      if (scan.candidates.length === 0) return scan;
+      if (scan.candidates.length === 0 && this.#scanner.damaged.length === 0) return scan;
       const step = await settleEpoch(this.options, scan.cluster);
       if (step.kind === 'settled') return scan;
       if (step.kind === 'recorded') continue;

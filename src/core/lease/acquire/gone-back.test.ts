@@ -110,6 +110,18 @@ describe('a store that has gone back', () => {
     expect(new Set(versions).size).toBe(6);
   });
 
+  it('makes lease objects again that it has lost', async () => {
+    const { clock, store, start, config } = await scene({ nodes: 2, held: 1 });
+    const copy = new Map(store.save());
+    copy.delete('1.json');
+    store.goBack(copy);
+    const lease = await inVirtualTime(clock, start().lease);
+    expect(lease.id).toBe(1);
+    expect(lease.version / 2 ** 20).toBeCloseTo(clock.now() / 1_000, 0);
+    await clock.advance(5_000);
+    expect(await config()).toMatchObject({ bootstrapped: true });
+  });
+
   it('is recorded by a task that does not wait, so that a later one need not', async () => {
     const { clock, store, start } = await scene();
     store.goBack(store.save());
