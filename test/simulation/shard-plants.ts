@@ -123,24 +123,24 @@ export const SHARD_PLANTS: readonly Plant[] = [
     from: 'random.next() < 2 / this.#map.members.length',
     to: 'false',
   }),
-  plant('old-map-followed', 'a map that came back with the store is followed (T11)', {
+  plant('old-map-followed', 'a map that came back is followed (T11)', {
     file: member,
     from: 'this.#readMap(object, await this.#isSameStore())',
     to: 'this.#readMap(object, true)',
   }),
-  plant('series-kept', 'a new epoch of the store is no new series, and no damage (T11)', {
+  plant('series-kept', 'a new epoch draws no series (T11)', {
     file: clusterStore,
     from: 'floor: nextFloor(cluster.config, session), created: true',
     to: '',
   }),
-  plant('lost-map-begins', 'where a map may be lost, a task begins with another one at once (T11)', {
+  plant('lost-map-begins', 'a task begins where a map may be lost (T11)', {
     file: shardMap,
     from: 'if (epoch?.mark !== undefined)',
     to: 'if (false)',
   }),
   plant(
     'repair-unsettled',
-    'a repair trusts leases that came back with the store (T11)',
+    'a repair trusts leases that came back (T11)',
     {
       file: repair,
       from: "if (epoch.kind !== 'settled')",
@@ -152,7 +152,7 @@ export const SHARD_PLANTS: readonly Plant[] = [
       to: 'if (false)',
     },
   ),
-  plant('lost-epoch-kept', 'a member refuses the maps of an epoch below one that is lost (T11, liveness)', {
+  plant('lost-epoch-kept', 'maps below a lost epoch are refused (T11, liveness)', {
     file: member,
     from: 'epoch: floorOf(config) };',
     to: 'epoch: Math.max(this.epoch, floorOf(config)) };',
