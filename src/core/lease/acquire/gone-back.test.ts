@@ -7,6 +7,7 @@ import { observedAge } from '../../store/observed-age.js';
 import { decodeCluster } from '../model/cluster-config.js';
 import type { Lease, LeaseEvent } from '../model/lease.js';
 import { initializeCluster } from '../operate/initialize.js';
+import { readCluster } from '../session/cluster-store.js';
 import { StoreSession } from '../session/store-session.js';
 import { type AcquireLeaseOptions, acquireLease } from './acquire-lease.js';
 
@@ -35,7 +36,7 @@ async function scene(options: { nodes?: number; held?: number } = {}) {
   const holders: Lease[] = [];
   for (let at = 0; at < held; at += 1) holders.push(await inVirtualTime(clock, start().lease));
   const config = async () => decodeCluster((await store.read('cluster.json'))?.body ?? '');
-  return { clock, store, start, holders, config };
+  return { clock, store, session, start, holders, config };
 }
 
 describe('a store that has gone back', () => {
@@ -123,14 +124,17 @@ describe('a store that has gone back', () => {
   });
 
   it('is recorded by a task that does not wait, so that a later one need not', async () => {
-    const { clock, store, start } = await scene();
+    const { clock, store, session, start } = await scene();
     store.goBack(store.save());
     const hasty = start({ acquireTimeoutMs: 0 });
     await expect(hasty.lease).rejects.toThrow(AcquireTimeoutError);
     await expect(hasty.lease).rejects.toThrow(
       'nothing is given out for a duration and a grace: 16001 ms from now',
     );
+    const isSettling = async () => (await readCluster(session))?.config.epoch?.settling;
+    expect(await isSettling()).toBe(true);
     await clock.advance(DURATION + GRACE + 1);
+    expect(await isSettling()).toBe(false);
     const lease = await inVirtualTime(clock, start({ acquireTimeoutMs: 0 }).lease);
     expect(lease.id).toBe(0);
   });

@@ -127,7 +127,7 @@ describe('nodelease init --restored', () => {
     expect(cluster.settling).toBe(true);
     const doctor = await runInProcess(['doctor', ...store.options]);
     expect(doctor.answer).toMatch(
-      /warn {3}epoch: the store has been restored.*\n(.*\n)*No faults, 1 warning/,
+      /warn {3}epoch: the store was restarted.*\n(.*\n)*No faults, 1 warning/,
     );
   });
 
