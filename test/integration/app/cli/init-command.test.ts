@@ -126,9 +126,7 @@ describe('nodelease init --restored', () => {
     const { cluster } = JSON.parse((await runInProcess(['status', '--json', ...store.options])).answer);
     expect(cluster.settling).toBe(true);
     const doctor = await runInProcess(['doctor', ...store.options]);
-    expect(doctor.answer).toMatch(
-      /warn {3}epoch: the store was restarted.*\n(.*\n)*No faults, 1 warning/,
-    );
+    expect(doctor.answer).toMatch(/warn {3}epoch: the store was restarted.*\n(.*\n)*No faults, 1 warning/);
   });
 
   it('is refused without a cluster, and together with --repair', async () => {
