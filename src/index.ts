@@ -40,6 +40,7 @@ export {
 } from './node/runtime/acquire.js';
 export type { LossPolicy } from './node/runtime/managed-lease.js';
 export { type MonitorEvent, NodeMonitor } from './node/runtime/node-monitor.js';
+export { protect } from './node/runtime/protect.js';
 export type { NodeHealth, NodePhase } from './node/wire/node-health.js';
 export type { ZooKeeperTls } from './zookeeper/client/connection/tls.js';
 export type { AnnouncedEndpoint, Announcement, PayloadType } from './zookeeper/discovery/announcement.js';

@@ -1,5 +1,6 @@
-import { parseListenAddress } from '../../core/settings/listen-address.js';
+import { isLoopback, parseListenAddress } from '../../core/settings/listen-address.js';
 import { filePath, parsed, type SettingRows } from '../../core/settings/setting.js';
+import { type GivenSettings, refuse } from '../../core/settings/sources.js';
 import { parsePaths } from '../../zookeeper/client/znode-path.js';
 
 /** The settings of what is answered over HTTP. */
@@ -31,3 +32,16 @@ export const HTTP_SETTINGS = {
     sentence: 'roots of shared data that the console shows, separated by commas, such as /shop/data',
   },
 } as const satisfies SettingRows;
+
+/**
+ * Refuses to listen where any client can tell what `option` asks programs for.
+ * @param what that is, as a clause @throws {ConfigError}
+ */
+export function checkPrivate(all: GivenSettings<typeof HTTP_SETTINGS>, option: string, what: string): void {
+  const at = all.find('http');
+  if (at && !isLoopback(all.read('http')?.host ?? '') && !all.find('bearer-token-file'))
+    refuse(
+      at,
+      `a loopback address such as 127.0.0.1:7070, or a bearer token file, with ${option} (any client that reaches it could say that ${what})`,
+    );
+}

@@ -11,7 +11,7 @@ import type { NodeHealth } from '../../node/wire/node-health.js';
 import { clusterApi } from './console/cluster-api.js';
 import { consoleAssets } from './console-assets.js';
 import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from './problem.js';
-import { type BearerToken, checkBearer, checkHost } from './server/access.js';
+import { type BearerToken, checkBearer, checkHost, checkOrigin } from './server/access.js';
 import { OpenStreams } from './server/open-streams.js';
 
 /** What the parts of a {@link nodeApp} share. */
@@ -26,7 +26,7 @@ export interface NodeAppContext {
 export interface NodeAppPart {
   /** Adds its routes. Those below `/api/` need the token, where there is one. */
   mount(app: Hono, context: NodeAppContext): void;
-  /** Paths of others that need the token, such as `/things/*`. */
+  /** Paths of others that need the token, such as `/things/*`. Without one, they refuse pages of other origins. */
   readonly protects?: readonly string[] | undefined;
   /** Its page of the console: the path, and the name of its HTML and script. */
   readonly page?: readonly [path: string, name: string] | undefined;
@@ -104,14 +104,13 @@ export function nodeApp(options: NodeAppOptions): Hono {
       await next();
     });
   }
-  if (token) {
-    const check: MiddlewareHandler = async ({ req }, next) => {
-      await checkBearer(token, req.raw, 'to read this');
-      await next();
-    };
-    for (const path of [...PROTECTED, ...parts.flatMap(({ protects = [] }) => protects)])
-      app.use(path, check);
-  }
+  const check: MiddlewareHandler = async ({ req }, next) => {
+    if (token) await checkBearer(token, req.raw, 'to read this');
+    else checkOrigin(req.raw);
+    await next();
+  };
+  for (const path of [...(token ? PROTECTED : []), ...parts.flatMap(({ protects = [] }) => protects)])
+    app.use(path, check);
   if (monitor) {
     const isOrNot = (what: 'live' | 'ready') => (context: Context) => {
       const health = monitor.health();

@@ -33,7 +33,7 @@ function holding(
   return {
     ...row(kind, description, examples, [PATH], [...own, ...HOLDING_OPTIONS], load),
     runs: true,
-    settings: [...OF_ZOOKEEPER, 'task-id'],
+    settings: [...OF_ZOOKEEPER, 'task-id', 'ecs-protect'],
   };
 }
 

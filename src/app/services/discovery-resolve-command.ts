@@ -1,3 +1,4 @@
+import { callWithTimeout } from '../../core/base/abort.js';
 import { type ZooKeeper, ZooKeeperError } from '../../zookeeper/client/zookeeper.js';
 import { DiscoveryResolver } from '../../zookeeper/discovery/discovery-resolver.js';
 import { endpointPath } from '../../zookeeper/discovery/layout.js';
@@ -13,7 +14,6 @@ import { parseStrategy } from '../../zookeeper/services/strategies.js';
 import { answer, complain, fail } from '../kit/answer.js';
 import { onZooKeeper, type ZooKeeperCall } from '../kit/call.js';
 import type { Io } from '../kit/io.js';
-import { callWithTimeout } from '../kit/terminal/with-timeout.js';
 import { parseEndpointName } from '../settings/zookeeper-settings.js';
 
 /** The options of `discovery resolve`, as they are on the command line. */

@@ -72,6 +72,7 @@ describe('settings', () => {
       'data-copy': 'true',
       'data-local': 'true',
       'on-retire': 'drain',
+      'ecs-protect': 'held',
       'node-id': '3',
       endpoint: 'http://127.0.0.1:9000',
       region: 'eu-central-1',
@@ -227,6 +228,10 @@ describe('settings', () => {
     [
       { shards: '8', http: '0.0.0.0:7070' },
       '--http: expected a loopback address such as 127.0.0.1:7070, or a bearer token file, with --shards (any client that reaches it could say that the work on a shard has ended), got "0.0.0.0:7070"',
+    ],
+    [
+      { 'ecs-protect': 'busy', http: '0.0.0.0:7070' },
+      '--http: expected a loopback address such as 127.0.0.1:7070, or a bearer token file, with --ecs-protect busy (any client that reaches it could say that this task is busy), got "0.0.0.0:7070"',
     ],
     [{ 'on-retire': 'ignore' }, '--on-retire: expected drain or stop, got "ignore"'],
     [{ 'on-retire': 'Stop' }, '--on-retire: expected drain or stop, got "Stop"'],

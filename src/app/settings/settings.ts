@@ -13,6 +13,7 @@ import {
 } from '../../core/settings/sources.js';
 import type { OwnSettings } from '../../core/store/store-kind.js';
 import { listed, STORES, type StoreAccess, storeKindOf } from '../../core/store/stores.js';
+import { checkPrivate } from '../http/http-settings.js';
 import {
   type AllSettings,
   environmentName,
@@ -76,6 +77,7 @@ export function readSettings(sources: SettingSources): Settings {
   checkNodeId(all, settings);
   checkNeeds(all);
   checkProvider(all, settings);
+  if (settings.ecsProtect === 'busy') checkPrivate(all, '--ecs-protect busy', 'this task is busy');
   return settings;
 }
 

@@ -22,7 +22,9 @@ export async function programRoutes(work: MessagePort, monitor: WatchedNode): Pr
 
 /** The settings of a command that starts such a program: it listens, at least for this host. */
 export const listening = (settings: Settings): Settings =>
-  settings.shards && !settings.http ? { ...settings, http: { host: '127.0.0.1', port: 0 } } : settings;
+  (settings.shards || settings.ecsProtect === 'busy') && !settings.http
+    ? { ...settings, http: { host: '127.0.0.1', port: 0 } }
+    : settings;
 
 /** What a program must not inherit from a process that answers it. */
 export const NOT_INHERITED = { NODELEASE_HTTP: undefined, NODELEASE_SHARDS: undefined };

@@ -6,7 +6,6 @@ import type { WatchedNode } from '../../node/runtime/node-monitor.js';
 import { eventStream, RETRY } from '../http/event-stream.js';
 import type { NodeAppPart } from '../http/node-app.js';
 import { doneAnswer, HttpProblem, jsonAnswer, route } from '../http/problem.js';
-import { checkOrigin } from '../http/server/access.js';
 
 /** A shard that this node holds, and whose work a client does. */
 export interface HeldShard {
@@ -93,7 +92,7 @@ export function shardsRoutes(options: ShardsRoutesOptions): NodeAppPart {
     protects: ['/shards/*'],
     // Programs that follow the events are bounded themselves.
     isUrgent: (path) => /^\/shards\/(events$|(\d+\/)?(stopped|failed)$)/.test(path),
-    mount(app, { clock, streams, token }) {
+    mount(app, { clock, streams }) {
       const followers = streams.ofTheirOwn(FOLLOWERS);
       /** The last answered stop of each shard: until its deadline the answer may be repeated. */
       const answered = new Map<number, HeldShard>();
@@ -103,12 +102,6 @@ export function shardsRoutes(options: ShardsRoutesOptions): NodeAppPart {
         const shard = parseInteger(req.param('shard') ?? '', 'the shard', 0, count - 1);
         return { shard, work: held.get(shard) };
       };
-      // Reads, too: a program that asks is waited for, and one that follows is asked to stop shards.
-      if (!token)
-        app.use('/shards/*', async ({ req }, next) => {
-          checkOrigin(req.raw);
-          await next();
-        });
       route(app, '/shards', {
         GET: () => {
           const now = clock.monotonic();

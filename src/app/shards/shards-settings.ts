@@ -1,9 +1,8 @@
 import type { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import { MAX_SHARDS } from '../../core/lease/model/cluster-config.js';
-import { isLoopback } from '../../core/settings/listen-address.js';
 import { integer, type SettingRows, upToOneDay } from '../../core/settings/setting.js';
 import { type GivenSettings, refuse } from '../../core/settings/sources.js';
-import type { HTTP_SETTINGS } from '../http/http-settings.js';
+import { checkPrivate, type HTTP_SETTINGS } from '../http/http-settings.js';
 
 /** The settings of shards. */
 const SHARDS_SETTINGS = {
@@ -51,11 +50,6 @@ function readShards(
       given,
       'a node id from a store with it (a fixed one, and one from ZooKeeper, have no lease there)',
     );
-  const at = all.find('http');
-  if (at && !isLoopback(all.read('http')?.host ?? '') && !all.find('bearer-token-file'))
-    refuse(
-      at,
-      'a loopback address such as 127.0.0.1:7070, or a bearer token file, with --shards (any client that reaches it could say that the work on a shard has ended)',
-    );
+  checkPrivate(all, '--shards', 'the work on a shard has ended');
   return { count, stopTimeoutMs: all.readOrDefault('shard-stop-timeout') };
 }

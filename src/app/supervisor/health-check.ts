@@ -1,16 +1,15 @@
 import type { LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import { connect, isIP, type LookupFunction } from 'node:net';
-import { onAbort } from '../../core/base/abort.js';
+import { callWithTimeout, onAbort } from '../../core/base/abort.js';
 import type { Clock } from '../../core/base/clock.js';
-import { httpGet, ofAllAddresses } from '../../core/base/http-get.js';
+import { httpCall, ofAllAddresses } from '../../core/base/http-call.js';
 import {
   type CheckTarget,
   formatListenAddress,
   type ListenAddress,
 } from '../../core/settings/listen-address.js';
 import { type NameResolver, sharedResolver } from '../../zookeeper/client/connection/name-resolver.js';
-import { callWithTimeout } from '../kit/terminal/with-timeout.js';
 
 /** Probes once. Rejects with the problem, or with the signal's reason as soon as that aborts. */
 type HealthProbe = (signal: AbortSignal) => Promise<void>;
@@ -86,7 +85,7 @@ const LOOPBACK: readonly string[] = ['127.0.0.1', '::1'];
 export function healthProbe(target: CheckTarget, clock: Clock, names = sharedResolver): HealthProbe {
   if (target.kind === 'tcp') return (signal) => connectTo(target, lookupFor(names, clock, signal), signal);
   return async (signal) => {
-    const { status } = await httpGet(new URL(target.url), {
+    const { status } = await httpCall(new URL(target.url), {
       signal,
       lookup: lookupFor(names, clock, signal),
       userAgent: 'nodelease',

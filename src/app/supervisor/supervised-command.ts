@@ -1,5 +1,6 @@
 import type { Clock } from '../../core/base/clock.js';
 import { explain, WaitTimeoutError } from '../../core/base/errors.js';
+import { protectTask } from '../../core/base/host/task-protection.js';
 import { fail } from '../kit/answer.js';
 import { type Call, logFailure } from '../kit/call.js';
 import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
@@ -149,12 +150,21 @@ export async function runHeldCommand(
         const hold = await acquire({ log, signal: signals.interrupted, again, timeoutMs });
         const ended = new AbortController();
         void followDeadline(supervised, hold, io.clock, ended.signal);
-        const env = { ...io.env, ...variables, LOCK_TOKEN: String(hold.token) };
+        const env = {
+          ...io.env,
+          ...variables,
+          NODELEASE_ECS_PROTECT: undefined,
+          LOCK_TOKEN: String(hold.token),
+        };
+        const unprotect =
+          call.settings.ecsProtect && protectTask({ ...io, log });
         const run = supervised.run({ lease: hold, env, log });
         const { exitCode, workEnded } = await run.finally(() => ended.abort());
+        const unprotected = unprotect?.();
         const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
         // Where work may be left, it is not for others before it has expired (rule 8).
         if (workEnded) await hold.release();
+        await unprotected;
         if (!isLost || !workEnded || !restart || signals.hasAskedToStop) return exitCode;
         log.info('standing again, to start the command again');
       }

@@ -171,6 +171,32 @@ export function timeoutSignal(
   };
 }
 
+/** How long {@link callWithTimeout} waits. */
+interface CallTimeout {
+  readonly clock: Pick<Clock, 'sleep'>;
+  readonly timeoutMs: number;
+  /** Ends the waiting earlier. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Calls `work` with a signal that aborts after a time, or with the caller's signal. Does not wait for work
+ * that ignores it.
+ *
+ * @throws what `work` rejects with, an error that there was no answer in time, or `signal.reason`
+ */
+export async function callWithTimeout<T>(
+  { clock, timeoutMs, signal }: CallTimeout,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const limit = timeoutSignal(clock, timeoutMs, () => new Error(`no answer within ${timeoutMs} ms`), signal);
+  try {
+    return await orAborted(work(limit.signal), limit.signal);
+  } finally {
+    limit.release();
+  }
+}
+
 /**
  * Waits for a state: settles as `bound` does, which gets the promise of the first value but undefined of `find`.
  *

@@ -122,6 +122,13 @@ export const LEASE_SETTINGS = {
     sentence:
       'when "nodelease scale" retires the node id: stop asks the command to stop, drain lets it end by itself',
   },
+  'ecs-protect': {
+    kind: choice('held', 'busy'),
+    default: 'no protection',
+    field: 'ecsProtect',
+    sentence:
+      'on ECS neither scale-in nor a deployment stops this task: while it holds the node id or lock, or while the program says so (POST /busy)',
+  },
   'node-id': {
     kind: checked('id', () => undefined),
     storeOnly: true,

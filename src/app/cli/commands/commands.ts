@@ -59,7 +59,7 @@ const OWN_ROWS: readonly TableRow[] = [
     examples: ['lock nightly -- ./report.sh', 'lock nightly --store s3://bucket/prefix --try -- ./report.sh'],
     runs: true,
     options: HOLDING_OPTIONS,
-    settings: [...OF_STORE, 'task-id', 'duration', 'grace', 'wait-poll'],
+    settings: [...OF_STORE, 'task-id', 'duration', 'grace', 'wait-poll', 'ecs-protect'],
     load: async () => (await import('./lock-command.js')).lockCommand,
   },
   {

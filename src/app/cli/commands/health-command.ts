@@ -1,7 +1,8 @@
+import { callWithTimeout } from '../../../core/base/abort.js';
 import type { Clock } from '../../../core/base/clock.js';
 import { ConfigError, explain } from '../../../core/base/errors.js';
 import { objectIn } from '../../../core/base/fields.js';
-import { type HttpReply, httpGet } from '../../../core/base/http-get.js';
+import { type HttpReply, httpCall } from '../../../core/base/http-call.js';
 import {
   DEFAULT_LISTEN_ADDRESS,
   parseListenAddress,
@@ -10,7 +11,6 @@ import {
 import { answer } from '../../kit/answer.js';
 import type { Call } from '../../kit/call.js';
 import { ExitCode, type Io } from '../../kit/io.js';
-import { callWithTimeout } from '../../kit/terminal/with-timeout.js';
 
 /** The options of `health`, as they are on the command line. */
 interface HealthOptions {
@@ -67,7 +67,7 @@ function checkUrl(text: string, label: string): string {
 async function ask(url: string, timeoutMs: number, clock: Clock) {
   try {
     const reply = await callWithTimeout({ clock, timeoutMs }, (signal) =>
-      httpGet(new URL(url), { signal, userAgent: 'nodelease health' }),
+      httpCall(new URL(url), { signal, userAgent: 'nodelease health' }),
     );
     return verdict(reply);
   } catch (error) {

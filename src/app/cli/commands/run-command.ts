@@ -140,6 +140,7 @@ class CommandWorkload implements Workload {
       NODE_PREVIOUS: previous,
       ...ownVariables(own),
       NODELEASE_URL: url,
+      NODELEASE_ECS_PROTECT: undefined,
       ...(url !== undefined && NOT_INHERITED),
     };
   }

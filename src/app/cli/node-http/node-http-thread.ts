@@ -1,8 +1,10 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { explain } from '../../../core/base/errors.js';
+import { taskProtection } from '../../../core/base/host/task-protection.js';
 import { systemClock as clock, systemRandom as random } from '../../../core/base/system.js';
 import type { ListenAddress } from '../../../core/settings/listen-address.js';
 import { toWire, type WireError } from '../../../node/runtime/worker/messages.js';
+import { busyRoutes } from '../../http/busy-routes.js';
 import type { MetricsText } from '../../http/node-app.js';
 import { type NodeServer, startNodeServer } from '../../http/node-server.js';
 import { problemOf } from '../../http/problem.js';
@@ -63,13 +65,14 @@ async function answer(
   const metrics = new AskedMetrics(clock, () => post({ type: 'metrics' }));
   const monitor = new HealthMirror(health, clock);
   const warn = (message: string) => log.write('warn', message);
+  const protect = taskProtection({ env: process.env, clock, log: { warn } });
   const cluster = isVisible(settings) ? ownClusterView(settings, { clock, random }, { warn }) : undefined;
   let server: NodeServer | undefined;
   let listener: Awaited<ReturnType<typeof listenerFor>>;
   port.on('message', async (message: ToNodeHttp) => {
     if (message.type === 'metrics') return metrics.answered(message.metrics);
     await server?.close();
-    await Promise.all([cluster?.close(), listener?.close()]);
+    await Promise.all([cluster?.close(), listener?.close(), protect(false)]);
     monitor.close();
     post({ type: 'closed' });
   });
@@ -81,7 +84,8 @@ async function answer(
     else if (debug) log.write('debug', text);
   };
   try {
-    const parts = work && [await programRoutes(work, monitor)];
+    const parts = work ? [await programRoutes(work, monitor)] : [];
+    if (settings.ecsProtect === 'busy') parts.push(busyRoutes(protect));
     const info = (message: string) => log.write('info', message);
     listener = await listenerFor({ settings, io: { clock, random }, log: { info, warn } });
     server = await startNodeServer({

@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { orAborted } from '../../../core/base/abort.js';
+import { protectTask } from '../../../core/base/host/task-protection.js';
 import { storeKindOf } from '../../../core/store/stores.js';
 import { type HeldNode, holdNode } from '../../../node/runtime/hold-node.js';
 import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
@@ -164,6 +165,8 @@ async function runWith(
   const { lease } = own;
   let routing: RoutingEntries | undefined;
   let forgetRetirement = () => {};
+  const unprotect =
+    settings.ecsProtect === 'held' ? protectTask({ ...io, log }) : undefined;
   // False while work that relies on the node id may be left.
   let workEnded = true;
   try {
@@ -191,6 +194,6 @@ async function runWith(
     // Whatever has happened: the command is not asked any more.
     void routing?.withdraw();
     // A lost lease has nothing left to release.
-    await endNode({ workEnded, release: workEnded && lease.isValid() });
+    await Promise.all([unprotect?.(), endNode({ workEnded, release: workEnded && lease.isValid() })]);
   }
 }

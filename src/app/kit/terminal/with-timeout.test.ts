@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { callWithTimeout, withTimeout } from './with-timeout.js';
+import { callWithTimeout } from '../../../core/base/abort.js';
+import { withTimeout } from './with-timeout.js';
 
 function scene() {
   const clock = new VirtualClock();

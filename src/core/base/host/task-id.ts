@@ -1,4 +1,4 @@
-import { timeoutSignal } from '../abort.js';
+import { callWithTimeout } from '../abort.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { ConfigError, explain } from '../errors.js';
 import { fieldOf } from '../fields.js';
@@ -74,19 +74,12 @@ function taskIdOfArn(arn: unknown): string {
 }
 
 async function taskMetadata(url: string, { clock, signal }: TaskNameSources): Promise<unknown> {
-  const late = () => new Error(`no answer within ${METADATA_TIMEOUT_MS} ms`);
-  const call = timeoutSignal(clock, METADATA_TIMEOUT_MS, late, signal);
-  try {
-    // Loaded only here: a start must be fast.
-    const { httpGet } = await import('../http-get.js');
-    const { status, body } = await httpGet(new URL(url), {
-      signal: call.signal,
-      userAgent: 'nodelease',
-      maxBytes: 1_000_000,
-    });
-    if (status !== 200) throw new Error(`HTTP status ${status}`);
-    return JSON.parse(body);
-  } finally {
-    call.release();
-  }
+  // Loaded only here: a start must be fast.
+  const { httpCall } = await import('../http-call.js');
+  const { status, body } = await callWithTimeout(
+    { clock, timeoutMs: METADATA_TIMEOUT_MS, signal },
+    (signal) => httpCall(new URL(url), { signal, userAgent: 'nodelease', maxBytes: 1_000_000 }),
+  );
+  if (status !== 200) throw new Error(`HTTP status ${status}`);
+  return JSON.parse(body);
 }

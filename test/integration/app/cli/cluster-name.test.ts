@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { runInProcess } from '../../../support/in-process.js';
 import { killAll, runCli } from '../../../support/processes.js';
-import { ecsMetadata, stopMetadata, TASK } from './ecs-support.js';
+import { startAgent, stopAgents } from './ecs-support.js';
 
 let folder: string;
 let store: readonly string[];
@@ -15,13 +15,13 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await killAll();
-  stopMetadata();
+  stopAgents();
   await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
 /** A command in a task of that ECS service. */
 const inService = async (service: string, args: readonly string[]) => {
-  const env = { ECS_CONTAINER_METADATA_URI_V4: await ecsMetadata(TASK, service) };
+  const { env } = await startAgent(service);
   const run = runCli(args, { env });
   const { code } = await run.exit;
   return { code, stderr: run.stderr() };

@@ -12,7 +12,7 @@ import {
   followStates,
   healthUntil,
   SETTINGS,
-  stopMetadata,
+  stopAgents,
   urlOf,
   waitFileAt,
 } from './ecs-support.js';
@@ -20,7 +20,7 @@ import { newFolder, outside, removeFolders } from './run-support.js';
 
 afterEach(async () => {
   await killAll();
-  stopMetadata();
+  stopAgents();
   await stopProxies();
   await removeStores();
   removeFolders();

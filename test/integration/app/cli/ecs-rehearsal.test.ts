@@ -9,7 +9,8 @@ import {
   health,
   healthUntil,
   SETTINGS,
-  stopMetadata,
+  startAgent,
+  stopAgents,
   TASK,
   urlOf,
   waitFileAt,
@@ -23,7 +24,7 @@ const RENEWING = ['--duration', '6s'];
 
 afterEach(async () => {
   await killAll();
-  stopMetadata();
+  stopAgents();
   await removeStores();
   removeFolders();
 });
@@ -152,5 +153,77 @@ describe('a sidecar on ECS', () => {
     await sidecar.waitForOutput(/no node id is free/);
     process.kill(outside(sidecar), 'SIGTERM');
     expect((await sidecar.exit).code, sidecar.stderr()).toBe(0);
+  });
+});
+
+describe('the protection of an ECS task from scale-in', () => {
+  /** Says over HTTP that the program is at work, or not any more. */
+  const busy = async (url: string, method: 'POST' | 'DELETE', headers = {}) => {
+    const answer = await fetch(`${url}/busy`, { method, headers });
+    return [answer.status, ((await answer.json()) as { protected?: boolean }).protected];
+  };
+
+  it('is there while the program says that it is busy, and removed when it ends while it still is', async () => {
+    const agent = await startAgent();
+    const store = await newStore('file');
+    const script =
+      "trap 'exit 0' TERM; echo at $NODELEASE_URL, [$NODELEASE_ECS_PROTECT]; while :; do sleep 0.05; done";
+    const task = await container(store, ['run', '--ecs-protect', 'busy', '--', 'sh', '-c', script], agent);
+    const [, url = ''] = await task.waitForOutput(/at (http\S+), \[\]/);
+    expect(agent.asked).toEqual([]);
+    expect(await busy(url, 'POST', { origin: 'https://evil.example' })).toEqual([403, undefined]);
+    expect(await busy(url, 'POST')).toEqual([200, true]);
+    expect(await busy(url, 'DELETE')).toEqual([200, false]);
+    expect(await busy(url, 'POST')).toEqual([200, true]);
+    process.kill(outside(task), 'SIGTERM');
+    expect((await task.exit).code, task.stderr()).toBe(0);
+    expect(agent.asked).toEqual(['on 15', 'off', 'on 15', 'off']);
+    expect(await nodeIn(store)).toMatchObject({ state: 'released' });
+  });
+
+  it('is there from the acquisition to the end of a run, and without it where the agent refuses it', async () => {
+    for (const mood of ['answers', 'refuses', 'fails'] as const) {
+      const agent = await startAgent();
+      agent.mood = mood;
+      const store = await newStore('file');
+      const task = await container(
+        store,
+        ['run', '--ecs-protect', 'held', '--', 'sh', '-c', 'echo held; exec sleep 300'],
+        agent,
+      );
+      await task.waitForOutput(/held/);
+      await agent.askedTimes(1);
+      if (mood !== 'answers')
+        await task.waitForOutput(/protection of this task from scale-in is not set: \{/);
+      expect((await health(await urlOf(task))).code).toBe(0);
+      process.kill(outside(task), 'SIGTERM');
+      await task.exit;
+      expect(agent.asked).toEqual(['on 15', 'off']);
+      expect(await nodeIn(store)).toMatchObject({ state: 'released', version: 1 });
+    }
+  });
+
+  it('is there while the command of a lock runs, and delays neither it nor its exit by more than a second where the agent hangs', async () => {
+    for (const mood of ['answers', 'hangs'] as const) {
+      const agent = await startAgent();
+      agent.mood = mood;
+      const store = await newStore('file');
+      const env = { ...store.env, ...agent.env, NODELEASE_ECS_PROTECT: 'held' };
+      const begun = performance.now();
+      const run = runCli(['lock', 'nightly', ...store.options, '--', 'sh', '-c', 'echo token $LOCK_TOKEN'], {
+        env,
+      });
+      expect((await run.exit).code, run.stderr()).toBe(0);
+      expect(run.stdout()).toBe('token 1\n');
+      // Without the limit it takes the time-outs of both requests, of five seconds each.
+      if (mood === 'hangs') expect(performance.now() - begun).toBeLessThan(5_000);
+      else expect(agent.asked).toEqual(['on 15', 'off']);
+      const next = runCli(
+        ['lock', 'nightly', ...store.options, '--try', '--', 'sh', '-c', 'echo token $LOCK_TOKEN'],
+        { env: store.env },
+      );
+      expect((await next.exit).code, next.stderr()).toBe(0);
+      expect(next.stdout()).toBe('token 2\n');
+    }
   });
 });

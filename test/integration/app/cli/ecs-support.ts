@@ -1,11 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { FleetStore } from '../../../support/fleet.js';
 import { runInProcess } from '../../../support/in-process.js';
 import { cliFile, runCli, type TestProcess } from '../../../support/processes.js';
+import { EcsAgent } from '../../../support/servers/ecs-agent.js';
 import { asProcess1 } from './run-support.js';
 
 /** The id of a task of ECS. */
@@ -16,41 +15,32 @@ export const TASK = '158d1c8083dd49d6b527399fd6414f5c';
  */
 export const SETTINGS = ['--nodes', '1', '--duration', '60s', '--grace', '500ms'];
 
-const servers = new Set<Server>();
+const agents = new Set<EcsAgent>();
 
 /** A container of an ECS task: nodelease is its process 1, and the agent describes the task to it. */
-export async function container(store: FleetStore, args: readonly string[]): Promise<TestProcess> {
-  const env = { ...store.env, ECS_CONTAINER_METADATA_URI_V4: await ecsMetadata(TASK) };
+export async function container(
+  store: FleetStore,
+  args: readonly string[],
+  agent?: EcsAgent,
+): Promise<TestProcess> {
+  const env = { ...store.env, ...(agent ?? (await startAgent())).env };
   return asProcess1(
     [cliFile, args[0] ?? '', ...store.options, ...SETTINGS, '--http', '127.0.0.1:0', ...args.slice(1)],
     { env },
   );
 }
 
-/** The agent of ECS that describes its task to a container. Ended by {@link stopMetadata}. */
-export async function ecsMetadata(taskId: string, service?: string): Promise<string> {
-  const server = createServer((request, response) => {
-    response.statusCode = request.url === '/v4/0123/task' ? 200 : 404;
-    response.end(
-      JSON.stringify({
-        Cluster: 'shop',
-        ServiceName: service,
-        TaskARN: `arn:aws:ecs:eu-central-1:111122223333:task/shop/${taskId}`,
-      }),
-    );
-  });
-  servers.add(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v4/0123`;
+/** The agent of ECS, for a task of that service. Ended by {@link stopAgents}. */
+export async function startAgent(service?: string): Promise<EcsAgent> {
+  const agent = await EcsAgent.start(TASK, service);
+  agents.add(agent);
+  return agent;
 }
 
 /** For `afterEach`. */
-export function stopMetadata(): void {
-  for (const server of servers) {
-    server.closeAllConnections();
-    server.close();
-  }
-  servers.clear();
+export function stopAgents(): void {
+  for (const agent of agents) agent.close();
+  agents.clear();
 }
 
 /** Where a run or a sidecar says that it answers. */

@@ -10,12 +10,14 @@ export interface HttpReply {
   readonly body: string;
 }
 
-interface HttpGetOptions {
+interface HttpCallOptions {
   readonly signal: AbortSignal;
   readonly lookup?: LookupFunction;
   readonly userAgent: string;
   /** How much of a body is read, or a little more. @default 65536 */
   readonly maxBytes?: number;
+  /** What is sent, in a PUT instead of a GET. */
+  readonly put?: string | undefined;
 }
 
 /**
@@ -24,19 +26,22 @@ interface HttpGetOptions {
  *
  * @throws the failure, or `signal.reason`
  */
-export async function httpGet(
+export async function httpCall(
   url: URL,
-  { signal, lookup, userAgent, maxBytes = 65_536 }: HttpGetOptions,
+  { signal, lookup, userAgent, maxBytes = 65_536, put }: HttpCallOptions,
 ): Promise<HttpReply> {
   const headers = { 'user-agent': userAgent, accept: '*/*' };
   // A name may have several addresses, and the server may listen on one of them only.
-  const options = { agent: false, signal, headers, autoSelectFamily: true, ...(lookup && { lookup }) };
+  const options = {
+    ...{ agent: false, signal, headers, autoSelectFamily: true, method: put === undefined ? 'GET' : 'PUT' },
+    ...(lookup && { lookup }),
+  };
   const request =
     url.protocol === 'https:'
       ? httpsRequest(url, { ...options, rejectUnauthorized: false })
       : httpRequest(url, options);
   // A failure after the answer has begun appears in the answer.
-  request.on('error', () => undefined).end();
+  request.on('error', () => undefined).end(put);
   // Also after a change of protocols.
   const closed = once(request, 'close').then(() =>
     Promise.reject(new Error('the connection ended without an answer')),
