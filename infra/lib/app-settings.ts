@@ -13,6 +13,15 @@ export interface AppSettings {
   readonly prefix: string;
   /** The name of an existing bucket; empty for a new one. */
   readonly bucket: string;
+  /** The ARN of the key of KMS of the bucket; empty for the keys of S3. */
+  readonly kmsKey: string;
+  readonly leaseCluster: 'any' | 'existing';
+  /** In percent; 0 for none. */
+  readonly autoscaleCpu: number;
+  /** Empty for no job. */
+  readonly jobCommand: readonly string[];
+  readonly jobEvery: string;
+  readonly jobSchedule: string;
   /** The id of an existing VPC, with the subnets of the tasks; empty for a new one. */
   readonly vpc: string;
   readonly subnets: readonly string[];
@@ -32,11 +41,17 @@ const DEFAULTS: Readonly<Record<keyof AppSettings, string>> = {
   variant: 'run',
   nodes: '4',
   desiredCount: '3',
-  leaseDuration: '15s',
+  leaseDuration: '30s',
   drainTimeout: '20s',
-  stopTimeout: '30s',
+  stopTimeout: '40s',
   prefix: 'leases',
   bucket: '',
+  kmsKey: '',
+  leaseCluster: 'any',
+  autoscaleCpu: '0',
+  jobCommand: '[]',
+  jobEvery: '1d',
+  jobSchedule: 'rate(1 hour)',
   vpc: '',
   subnets: '[]',
   cluster: '',
@@ -103,6 +118,12 @@ export function readAppSettings(node: Node): AppSettings {
     stopTimeout: time('stopTimeout'),
     prefix: text('prefix'),
     bucket: named('bucket', /^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$/, 'the name of a bucket'),
+    kmsKey: named('kmsKey', /^(arn:.+:key\/.+)?$/, 'the ARN of a key of KMS'),
+    leaseCluster: named('leaseCluster', /^(any|existing)$/, 'any or existing') as AppSettings['leaseCluster'],
+    autoscaleCpu: Number(named('autoscaleCpu', /^(100|\d{1,2})$/, 'a percentage, or 0 for a fixed count')),
+    jobCommand: listOf('jobCommand', text('jobCommand'), '["node","report.js"]'),
+    jobEvery: named('jobEvery', /^\d+[smhd]$/, 'a period such as 1d or 6h'),
+    jobSchedule: named('jobSchedule', /^(rate|cron|at)\(.+\)$/, 'a schedule such as rate(1 hour)'),
     vpc,
     subnets,
     cluster: named('cluster', /^[A-Za-z0-9_-]{0,255}$/, 'the name of an ECS cluster of this account'),

@@ -3,7 +3,14 @@
 export { type DeploymentWindow, deploymentWindow } from './deployment-window.js';
 export { LeaseAlarms, type LeaseAlarmsProps } from './lease-alarms.js';
 export { LeaseBucket, type LeaseBucketProps } from './lease-bucket.js';
-export { grantLeases, type LeasePolicyProps, type LeaseRights, leaseStatements } from './lease-policy.js';
+export { LeaseJob, type LeaseJobProps } from './lease-job.js';
+export {
+  grantLeases,
+  grantProtection,
+  type LeasePolicyProps,
+  type LeaseRights,
+  leaseStatements,
+} from './lease-policy.js';
 export type { LeaseWork, RunWork, SidecarWork } from './lease-work.js';
 export { type LogEvent, logEvents } from './log-events.js';
 export { NodeLeaseService, type NodeLeaseServiceProps } from './node-lease-service.js';

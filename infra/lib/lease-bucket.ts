@@ -25,8 +25,8 @@ export const REQUEST_METRICS = 'leases';
  * with them the fencing.
  *
  * Its policy refuses, to every user, what would break the protocol: requests without TLS, writes of a lease
- * without `If-None-Match` or `If-Match`, and the deletion of a lease (its versions would start again at 1),
- * of the settings and of the map of shards. An administrator who means it has to take the policy off first.
+ * without `If-None-Match` or `If-Match`, and the deletion of a lease or a lock (its versions would start again at
+ * 1), of the settings and of the map of shards. An administrator who means it has to take the policy off first.
  *
  * It keeps no old versions of objects: a renewal every few seconds would pile up thousands of them a day
  * behind every key. What they would protect from, an overwrite or a deletion by mistake, is refused above.
@@ -56,6 +56,11 @@ export class LeaseBucket extends Construct {
         { id: 'incomplete-uploads', abortIncompleteMultipartUploadAfter: Duration.days(1) },
         // What a probe leaves behind that was killed in the middle.
         { id: 'scratch-objects', prefix: `${this.prefix}/probe-`, expiration: Duration.days(1) },
+        {
+          id: 'scratch-objects-of-locks',
+          prefix: `${this.prefix}/locks/probe-`,
+          expiration: Duration.days(1),
+        },
       ],
       metrics: [{ id: REQUEST_METRICS, prefix: `${this.prefix}/` }],
     });
@@ -82,8 +87,15 @@ export class LeaseBucket extends Construct {
   }
 
   #refuseDeletion(): PolicyStatement {
-    // Each name of a lease, the cluster's settings and the map of shards, and no scratch object of a probe.
-    const keys = ['cluster.json', 'shards.json', ...Array.from({ length: 10 }, (_, digit) => `${digit}*`)];
+    // Each name of a lease, the cluster's settings, the map of shards, and all of each lock; no scratch object of a
+    // probe.
+    const locks = ['locks/cluster.json', 'locks/*/*'];
+    const keys = [
+      'cluster.json',
+      'shards.json',
+      ...locks,
+      ...Array.from({ length: 10 }, (_, digit) => `${digit}*`),
+    ];
     return new PolicyStatement({
       sid: 'LeasesAreNeverDeleted',
       effect: Effect.DENY,

@@ -1,3 +1,5 @@
+import { Stack } from 'aws-cdk-lib';
+import type { ICluster } from 'aws-cdk-lib/aws-ecs';
 import { type IGrantable, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import type { IBucket } from 'aws-cdk-lib/aws-s3';
 import { checkedPrefix, DEFAULT_PREFIX } from './key-prefix.js';
@@ -27,8 +29,8 @@ export interface LeasePolicyProps {
  *   with `If-Match`, too.
  * - `s3:PutObject` on the prefix: creating, renewing, taking over, releasing. Only conditional writes ever
  *   leave nodelease.
- * - `s3:DeleteObject` on `probe-*` alone: the scratch objects of the probe that proves at the first start, in
- *   `init` and in `doctor` that the store honours conditions. Leases are never deleted.
+ * - `s3:DeleteObject` on `probe-*` and `locks/probe-*` alone: the scratch objects of the probe that proves at the
+ *   first start, in `init` and in `doctor` that the store honours conditions. Leases are never deleted.
  *
  * Readers have the first two. A bucket encrypted by a key of KMS needs `kms:Decrypt`, and
  * `kms:GenerateDataKey` to write, on that key.
@@ -57,7 +59,7 @@ export function leaseStatements(props: LeasePolicyProps): PolicyStatement[] {
     new PolicyStatement({
       sid: 'RemoveScratchObjects',
       actions: ['s3:DeleteObject'],
-      resources: [bucket.arnForObjects(`${prefix}/probe-*`)],
+      resources: ['probe-*', 'locks/probe-*'].map((key) => bucket.arnForObjects(`${prefix}/${key}`)),
     }),
   ];
 }
@@ -74,4 +76,16 @@ export function grantLeases(grantee: IGrantable, props: LeasePolicyProps): void 
   if (key === undefined) return;
   if (props.rights === 'hold') key.grant(grantee, 'kms:Decrypt', 'kms:GenerateDataKey');
   else key.grant(grantee, 'kms:Decrypt');
+}
+
+/** Lets the tasks of a cluster protect themselves from scale-in: for `NODELEASE_ECS_PROTECT`. */
+export function grantProtection(grantee: IGrantable, cluster: ICluster): void {
+  const tasks = { service: 'ecs', resource: 'task', resourceName: `${cluster.clusterName}/*` };
+  grantee.grantPrincipal.addToPrincipalPolicy(
+    new PolicyStatement({
+      sid: 'ProtectTasks',
+      actions: ['ecs:GetTaskProtection', 'ecs:UpdateTaskProtection'],
+      resources: [Stack.of(cluster).formatArn(tasks)],
+    }),
+  );
 }

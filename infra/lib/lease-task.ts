@@ -14,18 +14,29 @@ import type { ILogGroup } from 'aws-cdk-lib/aws-logs';
 import type { LeaseWork, SidecarWork } from './lease-work.js';
 import { SettingError } from './setting-error.js';
 
-/** What the containers of a task are made from. */
-export interface LeaseTaskProps {
+/** What a container of nodelease is made from. */
+interface ContainerProps {
   /** Has `nodelease` in its PATH. */
   readonly image: ContainerImage;
-  readonly work: LeaseWork;
   /** The settings of nodelease, as environment variables. */
   readonly environment: Readonly<Record<string, string>>;
   readonly stopTimeout: Duration;
-  /** How long a task that has no node id yet is not counted as unhealthy. */
-  readonly startPeriod: Duration;
   readonly user: string;
   readonly logGroup: ILogGroup;
+}
+
+/** What the containers of a task are made from. */
+export interface LeaseTaskProps extends ContainerProps {
+  readonly work: LeaseWork;
+  /** How long a task that has no node id yet is not counted as unhealthy. */
+  readonly startPeriod: Duration;
+}
+
+/** What the container of a job is made from. */
+export interface JobTaskProps extends ContainerProps {
+  /** The period in which the command runs at most once, such as `1d`. */
+  readonly every: string;
+  readonly command: readonly string[];
 }
 
 /**
@@ -46,23 +57,43 @@ export const LEASE_CONTAINER = 'nodelease';
  * @throws {@link SettingError} when the work would run as root
  */
 export function addLeaseContainers(task: FargateTaskDefinition, props: LeaseTaskProps): ContainerDefinition {
-  const { image, work, environment, stopTimeout, user } = props;
+  const { work } = props;
   const lease = task.addContainer(LEASE_CONTAINER, {
-    image,
-    entryPoint: ['nodelease'],
+    ...nodelease(task, props),
     command: work.kind === 'run' ? ['run', '--', ...work.command] : ['serve'],
-    environment: { ...environment },
-    essential: true,
-    stopTimeout,
     healthCheck: healthCheck(props.startPeriod),
-    user: notRoot(user, 'user'),
     readonlyRootFilesystem: work.kind === 'sidecar' || (work.readonlyRootFilesystem ?? true),
-    linuxParameters: lessPower(task, 'LeaseParameters', false),
-    logging: logging(props.logGroup),
     ...(work.kind === 'run' && work.portMappings && { portMappings: [...work.portMappings] }),
   });
   if (work.kind === 'sidecar') addWork(task, work, lease, props);
   return lease;
+}
+
+/** Adds a container that runs the command at most once a period, over all tasks. */
+export function addJobContainer(
+  task: FargateTaskDefinition,
+  { every, command, ...props }: JobTaskProps,
+): ContainerDefinition {
+  return task.addContainer(LEASE_CONTAINER, {
+    ...nodelease(task, props),
+    command: ['once', 'job', '--every', every, '--', ...command],
+    readonlyRootFilesystem: true,
+  });
+}
+
+/** What every container of nodelease has. */
+function nodelease(task: FargateTaskDefinition, props: ContainerProps) {
+  const { image, environment, stopTimeout, user, logGroup } = props;
+  return {
+    image,
+    entryPoint: ['nodelease'],
+    environment: { ...environment },
+    essential: true,
+    stopTimeout,
+    user: notRoot(user, 'user'),
+    linuxParameters: lessPower(task, 'LeaseParameters', false),
+    logging: logging(logGroup),
+  };
 }
 
 function addWork(

@@ -8,6 +8,7 @@ import {
   FargatePlatformVersion,
   FargateService,
   FargateTaskDefinition,
+  type FargateTaskDefinitionProps,
   type ICluster,
   OperatingSystemFamily,
 } from 'aws-cdk-lib/aws-ecs';
@@ -16,7 +17,7 @@ import type { IBucket } from 'aws-cdk-lib/aws-s3';
 import { Construct } from 'constructs';
 import { type DeploymentWindow, deploymentWindow } from './deployment-window.js';
 import { checkedPrefix, DEFAULT_PREFIX } from './key-prefix.js';
-import { grantLeases } from './lease-policy.js';
+import { grantLeases, grantProtection } from './lease-policy.js';
 import { addLeaseContainers, LISTEN_ADDRESS } from './lease-task.js';
 import type { LeaseWork } from './lease-work.js';
 import { SettingError } from './setting-error.js';
@@ -42,13 +43,26 @@ export interface NodeLeaseServiceProps {
    * task's at once.
    */
   readonly desiredCount: number;
-  /** How long a lease lasts without renewal, 1 second or more. @default 15 seconds */
+  /**
+   * `existing` after the first deployment: a wrong bucket or prefix is an error then, and makes no second cluster.
+   * @default 'any'
+   */
+  readonly leaseCluster?: 'any' | 'existing';
+  /**
+   * Scales the tasks from `desiredCount` to `nodes`, for this use of the CPU in percent. Deployments stop old tasks
+   * first, then. @default the count is fixed
+   */
+  readonly autoscaleCpu?: number;
+  /**
+   * How long a lease lasts without renewal, 1 second or more. On a throttled CPU, a task may stand still for
+   * seconds. @default 30 seconds
+   */
   readonly leaseDuration?: Duration;
   /** How much longer others wait before they take an expired lease. @default 1 second */
   readonly grace?: Duration;
   /** How long the work takes to end after SIGTERM, at the most. @default 20 seconds */
   readonly drainTimeout?: Duration;
-  /** From SIGTERM to SIGKILL; see {@link checkStopTiming}. @default 30 seconds */
+  /** From SIGTERM to SIGKILL; see {@link checkStopTiming}. @default 40 seconds */
   readonly stopTimeout?: Duration;
   /** Further environment variables of nodelease and of what it runs. @default none */
   readonly environment?: Readonly<Record<string, string>>;
@@ -76,6 +90,8 @@ const SECOND_MS = 1_000;
 const SETTLING_MS = 60_000;
 /** The longest start period that ECS knows, in milliseconds. */
 const LONGEST_START_PERIOD_MS = 300_000;
+/** Long enough for the durations that suit most services. */
+const LEAST_START_PERIOD_MS = 180_000;
 
 /**
  * A service of ECS on Fargate, each of whose tasks holds a node id.
@@ -87,6 +103,9 @@ const LONGEST_START_PERIOD_MS = 300_000;
 export class NodeLeaseService extends Construct {
   readonly service: FargateService;
   readonly taskDefinition: FargateTaskDefinition;
+  readonly taskSize: Pick<FargateTaskDefinitionProps, 'cpu' | 'memoryLimitMiB' | 'runtimePlatform'>;
+  /** The variables of nodelease. */
+  readonly environment: Readonly<Record<string, string>>;
   /** The container that holds the lease. */
   readonly leaseContainer: ContainerDefinition;
   readonly logGroup: ILogGroup;
@@ -96,9 +115,9 @@ export class NodeLeaseService extends Construct {
   /** @throws {@link SettingError} when settings cannot be used, or not together */
   constructor(scope: Construct, id: string, props: NodeLeaseServiceProps) {
     super(scope, id);
-    const { cluster, store, nodes, desiredCount, stopTimeout = Duration.seconds(30) } = props;
+    const { cluster, store, nodes, desiredCount, stopTimeout = Duration.seconds(40), autoscaleCpu } = props;
     const {
-      leaseDuration = Duration.seconds(15),
+      leaseDuration = Duration.seconds(30),
       grace = Duration.seconds(1),
       drainTimeout = Duration.seconds(20),
     } = props;
@@ -111,17 +130,30 @@ export class NodeLeaseService extends Construct {
       );
     }
     checkStopTiming({ stopTimeout, leaseDuration, drainTimeout });
-    this.deployment = deploymentWindow(desiredCount, nodes);
+    const withoutAutoscaling = deploymentWindow(desiredCount, nodes);
+    // No number of tasks leaves a spare node id, then.
+    this.deployment = autoscaleCpu ? deploymentWindow(desiredCount, desiredCount) : withoutAutoscaling;
     this.desiredCount = desiredCount;
     this.logGroup = props.logGroup ?? new LogGroup(this, 'Log', { retention: RetentionDays.ONE_MONTH });
-    this.taskDefinition = new FargateTaskDefinition(this, 'Task', {
+    this.taskSize = {
       cpu: props.cpu ?? 256,
       memoryLimitMiB: props.memoryLimitMiB ?? 512,
       runtimePlatform: {
         cpuArchitecture: props.cpuArchitecture ?? CpuArchitecture.X86_64,
         operatingSystemFamily: OperatingSystemFamily.LINUX,
       },
-    });
+    };
+    this.environment = {
+      ...props.environment,
+      NODELEASE_STORE: `s3://${store.bucket.bucketName}/${prefix}`,
+      NODELEASE_CLUSTER: props.leaseCluster ?? 'any',
+      NODELEASE_NODES: String(nodes),
+      NODELEASE_DURATION: `${leaseDuration.toMilliseconds()}ms`,
+      NODELEASE_GRACE: `${grace.toMilliseconds()}ms`,
+      NODELEASE_HTTP: LISTEN_ADDRESS,
+      NODELEASE_LOG_FORMAT: 'json',
+    };
+    this.taskDefinition = new FargateTaskDefinition(this, 'Task', this.taskSize);
     this.leaseContainer = addLeaseContainers(this.taskDefinition, {
       image: props.image,
       work: props.work,
@@ -129,21 +161,15 @@ export class NodeLeaseService extends Construct {
       stopTimeout,
       logGroup: this.logGroup,
       startPeriod: startPeriodOf(stopTimeout, leaseDuration, grace),
-      environment: {
-        ...props.environment,
-        NODELEASE_STORE: `s3://${store.bucket.bucketName}/${prefix}`,
-        NODELEASE_NODES: String(nodes),
-        NODELEASE_DURATION: `${leaseDuration.toMilliseconds()}ms`,
-        NODELEASE_GRACE: `${grace.toMilliseconds()}ms`,
-        NODELEASE_HTTP: LISTEN_ADDRESS,
-        NODELEASE_LOG_FORMAT: 'json',
-      },
+      environment: this.environment,
     });
     grantLeases(this.taskDefinition.taskRole, { bucket: store.bucket, prefix, rights: 'hold' });
+    grantProtection(this.taskDefinition.taskRole, cluster);
     this.service = new FargateService(this, 'Service', {
       cluster,
       taskDefinition: this.taskDefinition,
-      desiredCount,
+      // An update leaves the count of autoscaling as it is.
+      ...(!autoscaleCpu && { desiredCount }),
       minHealthyPercent: this.deployment.minHealthyPercent,
       maxHealthyPercent: this.deployment.maxHealthyPercent,
       circuitBreaker: { enable: true, rollback: true },
@@ -158,6 +184,10 @@ export class NodeLeaseService extends Construct {
       ...(props.vpcSubnets && { vpcSubnets: props.vpcSubnets }),
       ...(props.securityGroups && { securityGroups: [...props.securityGroups] }),
     });
+    if (autoscaleCpu)
+      this.service
+        .autoScaleTaskCount({ minCapacity: desiredCount, maxCapacity: nodes })
+        .scaleOnCpuUtilization('Cpu', { targetUtilizationPercent: autoscaleCpu });
   }
 }
 
@@ -176,5 +206,5 @@ function startPeriodOf(stopTimeout: Duration, leaseDuration: Duration, grace: Du
         "a task may have to wait for a dead one's id for both of them and a minute, and ECS grants 5 minutes before health checks count",
     );
   }
-  return Duration.millis(periodMs);
+  return Duration.millis(Math.max(LEAST_START_PERIOD_MS, periodMs));
 }

@@ -4,12 +4,14 @@ import { GatewayVpcEndpointAwsService, type IVpc, Vpc } from 'aws-cdk-lib/aws-ec
 import { Repository } from 'aws-cdk-lib/aws-ecr';
 import { Cluster, ContainerImage, ContainerInsights } from 'aws-cdk-lib/aws-ecs';
 import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Key } from 'aws-cdk-lib/aws-kms';
 import { Bucket, type IBucket } from 'aws-cdk-lib/aws-s3';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import type { AppSettings } from './app-settings.js';
 import { LeaseAlarms } from './lease-alarms.js';
 import { LeaseBucket } from './lease-bucket.js';
+import { LeaseJob } from './lease-job.js';
 import type { LeaseWork } from './lease-work.js';
 import { NodeLeaseService } from './node-lease-service.js';
 
@@ -36,21 +38,34 @@ export class NodeLeaseStack extends Stack {
       settings.cluster === ''
         ? new Cluster(this, 'Cluster', { vpc, containerInsightsV2: ContainerInsights.ENABLED })
         : Cluster.fromClusterAttributes(this, 'Cluster', { clusterName: settings.cluster, vpc });
+    const key = settings.kmsKey !== '' && { encryptionKey: Key.fromKeyArn(this, 'Key', settings.kmsKey) };
     this.leases =
       settings.bucket === ''
-        ? new LeaseBucket(this, 'Leases', { prefix: settings.prefix })
-        : { bucket: Bucket.fromBucketName(this, 'Leases', settings.bucket), prefix: settings.prefix };
+        ? new LeaseBucket(this, 'Leases', { prefix: settings.prefix, ...key })
+        : {
+            bucket: Bucket.fromBucketAttributes(this, 'Leases', { bucketName: settings.bucket, ...key }),
+            prefix: settings.prefix,
+          };
+    const image = this.#image('Image', settings.repository, settings.tag);
     this.service = new NodeLeaseService(this, 'Nodes', {
       cluster,
       store: this.leases,
-      image: this.#image('Image', settings.repository, settings.tag),
+      image,
       work: this.#work(settings),
       nodes: settings.nodes,
       desiredCount: settings.desiredCount,
+      leaseCluster: settings.leaseCluster,
+      autoscaleCpu: settings.autoscaleCpu,
       leaseDuration: settings.leaseDuration,
       drainTimeout: settings.drainTimeout,
       stopTimeout: settings.stopTimeout,
     });
+    const { jobCommand, jobEvery: every, jobSchedule: schedule, stopTimeout } = settings;
+    const [file, ...args] = jobCommand;
+    if (file !== undefined)
+      new LeaseJob(this, 'Job', {
+        ...{ service: this.service, image, command: [file, ...args], every, schedule, stopTimeout },
+      });
     const topic = this.#alertTopic();
     this.alarms = new LeaseAlarms(this, 'Alarms', {
       service: this.service,

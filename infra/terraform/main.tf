@@ -1,4 +1,5 @@
-# A service on ECS, each of whose tasks holds a node id: bucket, rights, log, task definition, service.
+# A service on ECS, each of whose tasks holds a node id: bucket, rights, log, task definition, service;
+# alarms, autoscaling and a scheduled job where variables ask for them.
 # The VPC and the ECS cluster exist already. The image has nodelease in its PATH.
 #   module "orders" {
 #     source  = "./nodelease"
@@ -77,10 +78,40 @@ variable "bucket" {
   description = "An existing bucket, whose policy you keep. Empty for a new one, where versions begin at 1."
 }
 
+variable "kms_key" {
+  type        = string
+  default     = ""
+  description = "ARN of the KMS key that encrypts the bucket. Empty for the keys of S3."
+}
+
+variable "lease_cluster" {
+  type        = string
+  default     = "any"
+  description = "After the first deployment, existing. A wrong bucket or prefix is an error then."
+}
+
 variable "nodes" {
   type        = number
   default     = 4
   description = "How many node ids. The first task creates them. After nodelease scale, change it here, too."
+}
+
+# Of a throttled CPU, a task may stand still for seconds.
+variable "duration" {
+  type        = number
+  default     = 30
+  description = "How many seconds a lease lasts without renewal, in a new cluster. Later, nodelease tune changes it."
+}
+
+variable "stop_timeout" {
+  type        = number
+  default     = 40
+  description = "Seconds from SIGTERM to SIGKILL. At least 10 more than duration, and than the command takes to end."
+
+  validation {
+    condition     = var.stop_timeout <= 120
+    error_message = "Fargate waits for 120 seconds at most."
+  }
 }
 
 variable "desired_count" {
@@ -103,7 +134,40 @@ variable "minimum_healthy_percent" {
   description = "Below 100 if every node id is in use."
 }
 
+# Deployments stop old tasks first, then: no number of tasks leaves a spare node id.
+variable "autoscale_cpu" {
+  type        = number
+  default     = 0
+  description = "Percent of CPU to scale for, from desired_count (at least 2) to nodes. 0 for a fixed count."
+}
+
+variable "alarm_topic" {
+  type        = string
+  default     = ""
+  description = "ARN of the SNS topic that alarms notify. Empty for no alarms."
+}
+
+variable "job_command" {
+  type        = list(string)
+  default     = []
+  description = "A job that nodelease once runs, in a task of its own. Empty for none."
+}
+
+variable "job_every" {
+  type        = string
+  default     = "1d"
+  description = "The period in which the job runs at most once."
+}
+
+variable "job_schedule" {
+  type        = string
+  default     = "rate(1 hour)"
+  description = "When a task starts, to run the job if it is due."
+}
+
 data "aws_region" "current" {}
+
+data "aws_caller_identity" "current" {}
 
 data "aws_partition" "current" {}
 
@@ -114,6 +178,9 @@ data "aws_ecs_cluster" "this" {
 locals {
   bucket     = var.bucket == "" ? one(aws_s3_bucket.leases[*].id) : var.bucket
   bucket_arn = "arn:${data.aws_partition.current.partition}:s3:::${local.bucket}"
+
+  maximum_percent         = var.autoscale_cpu > 0 ? 100 : var.maximum_percent
+  minimum_healthy_percent = var.autoscale_cpu > 0 ? 50 : var.minimum_healthy_percent
 }
 
 # It and its policy stay: without it, versions (fencing tokens) would start at 1 again. Before terraform
@@ -160,6 +227,33 @@ resource "aws_s3_bucket_lifecycle_configuration" "leases" {
 
     expiration {
       days = 1
+    }
+  }
+
+  rule {
+    id     = "scratch-objects-of-locks"
+    status = "Enabled"
+
+    filter {
+      prefix = "${var.prefix}/locks/probe-"
+    }
+
+    expiration {
+      days = 1
+    }
+  }
+}
+
+resource "aws_s3_bucket_server_side_encryption_configuration" "leases" {
+  count  = var.bucket == "" && var.kms_key != "" ? 1 : 0
+  bucket = local.bucket
+
+  rule {
+    bucket_key_enabled = true
+
+    apply_server_side_encryption_by_default {
+      sse_algorithm     = "aws:kms"
+      kms_master_key_id = var.kms_key
     }
   }
 }
@@ -239,6 +333,8 @@ data "aws_iam_policy_document" "bucket" {
     resources = [
       "${local.bucket_arn}/${var.prefix}/cluster.json",
       "${local.bucket_arn}/${var.prefix}/shards.json",
+      "${local.bucket_arn}/${var.prefix}/locks/cluster.json",
+      "${local.bucket_arn}/${var.prefix}/locks/*/*",
       "${local.bucket_arn}/${var.prefix}/0*",
       "${local.bucket_arn}/${var.prefix}/1*",
       "${local.bucket_arn}/${var.prefix}/2*",
@@ -298,7 +394,24 @@ data "aws_iam_policy_document" "task" {
   statement {
     sid       = "RemoveScratchObjects"
     actions   = ["s3:DeleteObject"]
-    resources = ["${local.bucket_arn}/${var.prefix}/probe-*"]
+    resources = ["${local.bucket_arn}/${var.prefix}/probe-*", "${local.bucket_arn}/${var.prefix}/locks/probe-*"]
+  }
+
+  # For NODELEASE_ECS_PROTECT.
+  statement {
+    sid       = "ProtectTasks"
+    actions   = ["ecs:GetTaskProtection", "ecs:UpdateTaskProtection"]
+    resources = ["arn:${data.aws_partition.current.partition}:ecs:${data.aws_region.current.region}:${data.aws_caller_identity.current.account_id}:task/${var.cluster}/*"]
+  }
+
+  dynamic "statement" {
+    for_each = var.kms_key == "" ? [] : [var.kms_key]
+
+    content {
+      sid       = "UseKey"
+      actions   = ["kms:Decrypt", "kms:GenerateDataKey"]
+      resources = [statement.value]
+    }
   }
 }
 
@@ -351,20 +464,21 @@ locals {
     command    = var.command
     environment = [
       { name = "NODELEASE_STORE", value = "s3://${local.bucket}/${var.prefix}" },
+      { name = "NODELEASE_CLUSTER", value = var.lease_cluster },
       { name = "NODELEASE_NODES", value = tostring(var.nodes) },
+      { name = "NODELEASE_DURATION", value = "${var.duration}s" },
       { name = "NODELEASE_HTTP", value = "127.0.0.1:7070" },
       { name = "NODELEASE_LOG_FORMAT", value = "json" },
     ]
-    # Healthy while the lease is valid. A task may wait for the node id of a killed one: 90 s.
+    # Healthy while the lease is valid. A task may wait for the node id of a killed one.
     healthCheck = {
       command     = ["CMD", "nodelease", "health"]
       interval    = 10
       timeout     = 5
       retries     = 3
-      startPeriod = 90
+      startPeriod = 180
     }
-    # 20 s for the command to end after SIGTERM, and 10 s for nodelease to release the node id.
-    stopTimeout            = 30
+    stopTimeout            = var.stop_timeout
     user                   = "1000"
     readonlyRootFilesystem = true
     # nodelease is process 1: no init process is needed.
@@ -422,11 +536,12 @@ resource "aws_ecs_service" "this" {
   task_definition                    = aws_ecs_task_definition.this.arn
   launch_type                        = "FARGATE"
   platform_version                   = "1.4.0"
+  # With autoscaling, add ignore_changes = [desired_count] to a lifecycle block: Terraform knows no condition there.
   desired_count                      = var.desired_count
-  deployment_maximum_percent         = var.maximum_percent
-  deployment_minimum_healthy_percent = var.minimum_healthy_percent
+  deployment_maximum_percent         = local.maximum_percent
+  deployment_minimum_healthy_percent = local.minimum_healthy_percent
   # Rebalancing starts a task before it stops another one, so it needs a node id for it.
-  availability_zone_rebalancing = var.maximum_percent > 100 ? "ENABLED" : "DISABLED"
+  availability_zone_rebalancing = local.maximum_percent > 100 ? "ENABLED" : "DISABLED"
 
   deployment_circuit_breaker {
     enable   = true
@@ -441,6 +556,232 @@ resource "aws_ecs_service" "this" {
 
   # Without their rights, the first tasks would fail.
   depends_on = [aws_iam_role_policy.leases, aws_iam_role_policy_attachment.execution]
+}
+
+# Never more tasks than node ids. With NODELEASE_ECS_PROTECT=busy, no busy task is stopped.
+resource "aws_appautoscaling_target" "this" {
+  count              = var.autoscale_cpu > 0 ? 1 : 0
+  service_namespace  = "ecs"
+  scalable_dimension = "ecs:service:DesiredCount"
+  resource_id        = "service/${var.cluster}/${aws_ecs_service.this.name}"
+  min_capacity       = var.desired_count
+  max_capacity       = var.nodes
+}
+
+resource "aws_appautoscaling_policy" "cpu" {
+  count              = var.autoscale_cpu > 0 ? 1 : 0
+  name               = "cpu"
+  policy_type        = "TargetTrackingScaling"
+  service_namespace  = aws_appautoscaling_target.this[0].service_namespace
+  scalable_dimension = aws_appautoscaling_target.this[0].scalable_dimension
+  resource_id        = aws_appautoscaling_target.this[0].resource_id
+
+  target_tracking_scaling_policy_configuration {
+    target_value = var.autoscale_cpu
+
+    predefined_metric_specification {
+      predefined_metric_type = "ECSServiceAverageCPUUtilization"
+    }
+  }
+}
+
+# The job: EventBridge may start a task late, twice or not at all. nodelease once runs the job once a period.
+locals {
+  jobs = length(var.job_command) > 0 ? 1 : 0
+  job = merge({ for name, value in local.container : name => value if name != "healthCheck" }, {
+    entryPoint = ["nodelease", "once", "job", "--every", var.job_every, "--"]
+    command    = var.job_command
+    environment = [
+      for each in local.container.environment : each
+      if contains(["NODELEASE_STORE", "NODELEASE_DURATION", "NODELEASE_LOG_FORMAT"], each.name)
+    ]
+  })
+}
+
+resource "aws_ecs_task_definition" "job" {
+  count                    = local.jobs
+  family                   = "${var.name}-job"
+  requires_compatibilities = ["FARGATE"]
+  network_mode             = "awsvpc"
+  cpu                      = "256"
+  memory                   = "512"
+  execution_role_arn       = aws_iam_role.execution.arn
+  task_role_arn            = aws_iam_role.task.arn
+  container_definitions    = jsonencode([local.job])
+
+  runtime_platform {
+    cpu_architecture        = "X86_64"
+    operating_system_family = "LINUX"
+  }
+}
+
+data "aws_iam_policy_document" "scheduler" {
+  statement {
+    actions = ["sts:AssumeRole"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["scheduler.amazonaws.com"]
+    }
+  }
+}
+
+data "aws_iam_policy_document" "job" {
+  count = local.jobs
+
+  statement {
+    actions   = ["ecs:RunTask"]
+    resources = [aws_ecs_task_definition.job[0].arn]
+  }
+
+  statement {
+    actions   = ["iam:PassRole"]
+    resources = [aws_iam_role.execution.arn, aws_iam_role.task.arn]
+  }
+}
+
+resource "aws_iam_role" "job" {
+  count              = local.jobs
+  name_prefix        = "${var.name}-job-"
+  assume_role_policy = data.aws_iam_policy_document.scheduler.json
+}
+
+resource "aws_iam_role_policy" "job" {
+  count  = local.jobs
+  name   = "start"
+  role   = aws_iam_role.job[0].id
+  policy = data.aws_iam_policy_document.job[0].json
+}
+
+resource "aws_scheduler_schedule" "job" {
+  count               = local.jobs
+  name                = "${var.name}-job"
+  schedule_expression = var.job_schedule
+
+  flexible_time_window {
+    mode = "OFF"
+  }
+
+  target {
+    arn      = data.aws_ecs_cluster.this.arn
+    role_arn = aws_iam_role.job[0].arn
+
+    ecs_parameters {
+      task_definition_arn = aws_ecs_task_definition.job[0].arn
+      launch_type         = "FARGATE"
+      platform_version    = "1.4.0"
+
+      network_configuration {
+        subnets          = var.subnets
+        security_groups  = [aws_security_group.this.id]
+        assign_public_ip = var.assign_public_ip
+      }
+    }
+  }
+}
+
+# Alarms: what they mean and what to do is in the runbook. These count lines of nodelease's log.
+locals {
+  log_alarms = {
+    LeaseLost     = { events = ["lost"], period = 60, threshold = 1, periods = 1 }
+    StoreFailures = { events = ["renewal-failed", "store-failed"], period = 300, threshold = 3, periods = 1 }
+    NoFreeNodeId  = { events = ["waiting"], period = 300, threshold = 1, periods = 3 }
+    LeaseDamaged  = { events = ["damaged"], period = 300, threshold = 1, periods = 1 }
+  }
+  # Of refusals the share of all requests: a lost race is refused, too.
+  s3_alarms = {
+    StoreServerErrors = { metric = "5xxErrors", statistic = "Sum", threshold = 5, periods = 1 }
+    StoreRefusals     = { metric = "4xxErrors", statistic = "Average", threshold = 0.2, periods = 3 }
+  }
+}
+
+resource "aws_cloudwatch_log_metric_filter" "this" {
+  for_each       = var.alarm_topic == "" ? {} : local.log_alarms
+  name           = each.key
+  log_group_name = aws_cloudwatch_log_group.this.name
+  pattern        = "{ ($.name = \"nodelease\") && (${join(" || ", [for event in each.value.events : "($.event = \"${event}\")"])}) }"
+
+  metric_transformation {
+    namespace = "nodelease/${var.name}"
+    name      = each.key
+    value     = "1"
+  }
+}
+
+resource "aws_cloudwatch_metric_alarm" "log" {
+  for_each            = var.alarm_topic == "" ? {} : local.log_alarms
+  alarm_name          = "${var.name}-${each.key}"
+  namespace           = "nodelease/${var.name}"
+  metric_name         = each.key
+  statistic           = "Sum"
+  period              = each.value.period
+  evaluation_periods  = each.value.periods
+  threshold           = each.value.threshold
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = [var.alarm_topic]
+  ok_actions          = [var.alarm_topic]
+}
+
+# They cost some dollars a month.
+resource "aws_s3_bucket_metric" "leases" {
+  count  = var.bucket == "" && var.alarm_topic != "" ? 1 : 0
+  bucket = local.bucket
+  name   = "leases"
+
+  filter {
+    prefix = "${var.prefix}/"
+  }
+}
+
+resource "aws_cloudwatch_metric_alarm" "s3" {
+  for_each            = var.bucket == "" && var.alarm_topic != "" ? local.s3_alarms : {}
+  alarm_name          = "${var.name}-${each.key}"
+  namespace           = "AWS/S3"
+  metric_name         = each.value.metric
+  dimensions          = { BucketName = local.bucket, FilterId = "leases" }
+  statistic           = each.value.statistic
+  period              = 300
+  evaluation_periods  = each.value.periods
+  threshold           = each.value.threshold
+  comparison_operator = "GreaterThanOrEqualToThreshold"
+  treat_missing_data  = "notBreaching"
+  alarm_actions       = [var.alarm_topic]
+  ok_actions          = [var.alarm_topic]
+}
+
+# Percent of the tasks, and less than 0 without any: a deployment leaves the minimum. Needs Container Insights.
+resource "aws_cloudwatch_metric_alarm" "tasks" {
+  count               = var.alarm_topic == "" ? 0 : 1
+  alarm_name          = "${var.name}-TooFewTasks"
+  evaluation_periods  = 5
+  threshold           = local.minimum_healthy_percent
+  comparison_operator = "LessThanThreshold"
+  treat_missing_data  = "breaching"
+  alarm_actions       = [var.alarm_topic]
+  ok_actions          = [var.alarm_topic]
+
+  metric_query {
+    id          = "percent"
+    expression  = "100 * running / desired - (running < 1)"
+    return_data = true
+  }
+
+  dynamic "metric_query" {
+    for_each = { running = "RunningTaskCount", desired = "DesiredTaskCount" }
+
+    content {
+      id = metric_query.key
+
+      metric {
+        namespace   = "ECS/ContainerInsights"
+        metric_name = metric_query.value
+        stat        = "Minimum"
+        period      = 60
+        dimensions  = { ClusterName = var.cluster, ServiceName = aws_ecs_service.this.name }
+      }
+    }
+  }
 }
 
 output "store" {

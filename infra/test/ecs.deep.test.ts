@@ -14,7 +14,7 @@ import { SETTINGS } from '../../src/app/settings/settings-table.js';
 import { CLUSTER_DEFAULTS } from '../../src/core/lease/model/cluster-config.js';
 import { installed } from '../../test/support/installed.js';
 import { startS3Server } from '../../test/support/servers/s3-servers.js';
-import { appTemplate, plain } from './stacks.js';
+import { appTemplate, containersOf, plain } from './stacks.js';
 
 // Four ways to the same service: files for the AWS CLI, a template of CloudFormation, Terraform, the CDK app.
 
@@ -36,6 +36,7 @@ const GIVEN = { Cluster: 'shared', Vpc: VPC, Subnets: SUBNETS, Image: 'image:1',
 const canonical = (value: unknown): string =>
   plain(typeof value === 'number' ? String(value) : value)
     .replace(/arn:.*:s3:::/, '')
+    .replace(/arn:.*:ecs:.*:task\/.*\/\*$/, 'tasks of the cluster')
     .replace(/<Leases(Bucket)?>|my-bucket|one\(aws_s3_bucket\.leases\[\*\]\.id\)/, 'bucket')
     .replace(`\${var.prefix}`, 'orders');
 
@@ -103,14 +104,23 @@ function decapitalized(value: Document): Document {
 
 /** A template's resources, with its conditions decided. */
 function decided({ Conditions = {}, Resources }: Document): Document[] {
-  const holds = (condition: Document): boolean =>
-    condition['Fn::Not'] ? !holds(condition['Fn::Not'][0]) : new Set(condition['Fn::Equals']).size === 1;
+  const textOfJoin = (value: Document) =>
+    typeof value === 'object' ? value['Fn::Join'][1].join(value['Fn::Join'][0]) : value;
+  const holds = (condition: Document): boolean => {
+    const { 'Fn::Not': not, 'Fn::Or': or, 'Fn::And': and, 'Fn::Equals': equals, Condition: name } = condition;
+    if (name !== undefined) return holds(Conditions[name]);
+    if (not) return !holds(not[0]);
+    if (or) return or.some(holds);
+    return and ? and.every(holds) : new Set(equals.map(textOfJoin)).size === 1;
+  };
+  const isThere = (value: Document) => value?.Ref !== 'AWS::NoValue';
   const decide = (value: Document): Document => {
-    if (Array.isArray(value)) return value.map(decide);
+    if (Array.isArray(value)) return value.map(decide).filter(isThere);
     if (typeof value !== 'object') return value;
     const [name, yes, no] = value['Fn::If'] ?? [];
     if (name !== undefined) return decide(holds(Conditions[name]) ? yes : no);
-    return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, decide(field)]));
+    const fields = Object.entries(value).map(([key, field]) => [key, decide(field)] as const);
+    return Object.fromEntries(fields.filter(([, field]) => isThere(field)));
   };
   return Object.values<Document>(Resources)
     .filter(({ Condition }) => Condition === undefined || holds(Conditions[Condition]))
@@ -131,12 +141,19 @@ function fromTemplate(template: Document) {
   const { MaximumPercent, MinimumHealthyPercent, DeploymentCircuitBreaker } = service.DeploymentConfiguration;
   const role = policies
     .flatMap(({ PolicyDocument }) => PolicyDocument.Statement)
-    .filter(({ Action }) => [Action].flat().every((action) => action.startsWith('s3:')));
+    .filter(({ Action }) =>
+      [Action].flat().every((action) => /^(s3:|kms:|ecs:.*TaskProtection)/.test(action)),
+    );
   return {
     sids: sids(role),
     role: statements(role),
     bucket: statements(of('AWS::S3::BucketPolicy').flatMap(({ PolicyDocument }) => PolicyDocument.Statement)),
     s3: s3.length,
+    scratch: of('AWS::S3::Bucket').flatMap(({ LifecycleConfiguration: { Rules } }) =>
+      (Rules as Document[]).flatMap(({ Prefix, ExpirationInDays }) =>
+        Prefix === undefined ? [] : [`${canonical(Prefix)} ${ExpirationInDays}`],
+      ),
+    ),
     // What stays when the stack is deleted.
     kept: s3
       .filter((all) => all.DeletionPolicy === 'Retain' && all.UpdateReplacePolicy === 'Retain')
@@ -199,14 +216,28 @@ async function fromTerraform(bucket = '') {
     if (Array.isArray(given)) return given.map(value);
     if (typeof given === 'object')
       return Object.fromEntries(Object.entries(given).map(([key, field]) => [key, value(field)]));
+    if (typeof given !== 'string') return given;
+    const [, local] = /^\$\{local\.(\w+_percent)\}$/.exec(given) ?? [];
+    if (local !== undefined) {
+      const [, autoscaled, fixed] = /\? (\d+) : var\.(\w+)\}$/.exec(locals[local]) ?? [];
+      return variable.autoscale_cpu[0].default > 0 ? Number(autoscaled) : variable[fixed ?? ''][0].default;
+    }
     const [, name] = /^\$\{(?:tostring\()?var\.(\w+)\)?\}$/.exec(given) ?? [];
-    return name === undefined ? given : variable[name][0].default;
+    if (name !== undefined) return variable[name][0].default;
+    return given.replace(/\$\{var\.duration\}/, variable.duration[0].default);
   };
   const policy = (name: string): Document[] => data.aws_iam_policy_document[name][0].statement;
   const [task] = resource.aws_ecs_task_definition.this;
   const service = value(resource.aws_ecs_service.this[0]);
   const [{ enable, rollback }] = service.deployment_circuit_breaker;
   return {
+    scratch: s3
+      .filter(([type]) => type === 'aws_s3_bucket_lifecycle_configuration')
+      .flatMap(([, { leases }]) =>
+        leases[0].rule.map(
+          ({ filter, expiration }: Document) => `${canonical(filter[0].prefix)} ${expiration[0].days}`,
+        ),
+      ),
     sids: policy('task').map(({ sid }) => sid),
     role: policy('task').map(terraformStatement),
     bucket: s3.some(([type]) => type === 'aws_s3_bucket_policy')
@@ -238,6 +269,11 @@ async function fromTerraform(bucket = '') {
       launch: [service.launch_type, service.platform_version],
       publicIp: service.network_configuration[0].assign_public_ip ? 'ENABLED' : 'DISABLED',
     },
+    scaling: [
+      resource.aws_appautoscaling_target.this[0].min_capacity,
+      resource.aws_appautoscaling_target.this[0].max_capacity,
+    ],
+    locals,
     variable,
   };
 }
@@ -246,6 +282,7 @@ const context = { prefix: 'orders', vpc: VPC, subnets: JSON.stringify(SUBNETS), 
 const app = fromTemplate(appTemplate(context).toJSON());
 const template = fromTemplate(included({ ...defaults, ...GIVEN }));
 const terraform = await fromTerraform();
+const terraformLocals = terraform.locals;
 const KEPT = 'orders-kept';
 const existing = [
   fromTemplate(appTemplate({ ...context, bucket: KEPT }).toJSON()),
@@ -262,11 +299,20 @@ describe.each([
   ['Terraform', terraform, existing[2]],
 ])(
   '%s, compared with the files for the AWS CLI',
-  (_name, { role, bucket, kept, sids: names, task, container: lease }, other) => {
+  (_name, { role, bucket, kept, scratch, sids: names, task, container: lease }, other) => {
     it('grants the same rights, and has the same policy for its bucket', () => {
-      expect(names).toEqual(sids(policyOf('policy-init')));
-      expect(role).toEqual(statements(policyOf('policy-init')));
+      const rights = [...policyOf('policy-init'), ...policyOf('policy-protect')];
+      expect(names).toEqual(sids(rights));
+      expect(role).toEqual(statements(rights));
       expect(bucket).toEqual(statements(policyOf('bucket-policy')));
+    });
+
+    it('has the same rules for what a probe leaves behind', () => {
+      const { Rules } = JSON.parse(textOf('infra/ecs/lifecycle.json'));
+      expect(scratch).toEqual(
+        Rules.map(({ Filter, Expiration }: Document) => `${Filter.Prefix} ${Expiration.Days}`),
+      );
+      expect(scratch).toHaveLength(2);
     });
 
     it('keeps its bucket and the policy when it is deleted', () => {
@@ -286,11 +332,15 @@ describe.each([
       expect(task).toEqual(taskOf(definition));
       const { NODELEASE_NODES, NODELEASE_DURATION, NODELEASE_GRACE, ...others } = lease.environment;
       expect(NODELEASE_NODES).toBe('4');
-      // Named by the app only, which has a setting for the duration.
-      const { durationMs, graceMs } = CLUSTER_DEFAULTS;
-      expect(NODELEASE_DURATION ?? `${durationMs}ms`).toBe(`${durationMs}ms`);
+      // Named by the app only, which has a setting for it.
+      const { graceMs } = CLUSTER_DEFAULTS;
       expect(NODELEASE_GRACE ?? `${graceMs}ms`).toBe(`${graceMs}ms`);
-      expect({ ...lease, environment: { ...others, NODELEASE_CLUSTER: 'existing' } }).toEqual(plainContainer);
+      expect(others.NODELEASE_CLUSTER).toBe('any');
+      expect(readSettings({ flags: {}, env: { NODELEASE_DURATION }, hostname: 'host' }).durationMs).toBe(
+        30_000,
+      );
+      const environment = { ...others, NODELEASE_CLUSTER: 'existing', NODELEASE_DURATION: '30s' };
+      expect({ ...lease, environment }).toEqual(plainContainer);
     });
   },
 );
@@ -309,7 +359,8 @@ it('the template and Terraform deploy the service of the CDK app', () => {
 
 it('the template and Terraform have the same settings with the same defaults', () => {
   const { name: _name, ...variables } = terraform.variable;
-  const own = ({ default: given }: Document) => (typeof given === 'boolean' ? 'DISABLED' : given);
+  const own = ({ default: given }: Document) =>
+    typeof given === 'boolean' ? 'DISABLED' : Array.isArray(given) && given.length === 0 ? [''] : given;
   expect(
     Object.fromEntries(
       Object.entries<Document>(variables).map(([name, [declaration]]) => [
@@ -404,4 +455,160 @@ describe('the tools of AWS', () => {
       await moto.stop();
     }
   }, 600_000);
+});
+
+/** The alarms of the template, where a topic is given. */
+const alarmsOf = (document: Document) => {
+  const resources = decided(document);
+  const filters = resources.filter(({ Type }) => Type === 'AWS::Logs::MetricFilter');
+  const alarms = resources.filter(({ Type }) => Type === 'AWS::CloudWatch::Alarm');
+  return {
+    filters: filters
+      .map(({ Properties }) => [Properties.MetricTransformations[0].MetricName, Properties.FilterPattern])
+      .sort(),
+    alarms: alarms
+      .filter(({ Properties }) => Properties.MetricName && Properties.MetricName !== 'RunningTaskCount')
+      .map(({ Properties: { MetricName, Statistic, Period, EvaluationPeriods, Threshold, ...rest } }) => [
+        ...[MetricName, Statistic, Period, EvaluationPeriods, Number(Threshold)],
+        ...[rest.ComparisonOperator, rest.TreatMissingData],
+      ])
+      .sort(),
+    counts: alarms.length,
+  };
+};
+
+const TOPIC = 'arn:aws:sns:eu-central-1:111122223333:alerts';
+const KEY = 'arn:aws:kms:eu-central-1:111122223333:key/0a1b2c3d';
+const templateWith = (given: Document) => included({ ...defaults, ...GIVEN, ...given });
+const ofType = (document: Document, type: string): Document[] =>
+  decided(document).flatMap(({ Type, Properties }) => (Type === `AWS::${type}` ? [Properties] : []));
+
+describe('what the parameters of the template ask for', () => {
+  it('are the alarms of the CDK app, and without a topic none', () => {
+    const fromApp = alarmsOf(appTemplate(context).toJSON());
+    const fromTopic = alarmsOf(templateWith({ AlarmTopic: TOPIC }));
+    expect(fromTopic).toEqual(fromApp);
+    expect(fromTopic.counts).toBe(7);
+    expect(alarmsOf(templateWith({})).counts).toBe(0);
+    // Of another bucket, the alarms on its request metrics are left out.
+    expect(alarmsOf(templateWith({ AlarmTopic: TOPIC, Bucket: KEPT })).counts).toBe(5);
+    const { log_alarms: logAlarms, s3_alarms: s3Alarms } = terraformLocals;
+    expect(
+      [
+        ...Object.entries<Document>(logAlarms).map(([name, all]) => [name, 'Sum', all.period, all]),
+        ...Object.values<Document>(s3Alarms).map((all) => [all.metric, all.statistic, 300, all]),
+      ]
+        .map(([name, statistic, period, all]) => [name, statistic, period, all.periods, all.threshold])
+        .sort(),
+    ).toEqual(fromTopic.alarms.map((alarm) => alarm.slice(0, 5)));
+    expect(
+      Object.entries<Document>(logAlarms)
+        .map(([name, { events }]) => [
+          name,
+          `{ ($.name = "nodelease") && (${events.map((event: string) => `($.event = "${event}")`).join(' || ')}) }`,
+        ])
+        .map(([name, pattern = '']) => [name, pattern.replace(/\(\((\$\.event = "\w+")\)\) \}/, '($1) }')])
+        .sort(),
+    ).toEqual(fromTopic.filters);
+  });
+
+  it('is a key of KMS for the bucket, with the rights to it, also of an existing bucket', () => {
+    for (const given of [{}, { Bucket: KEPT }]) {
+      const document = templateWith({ KmsKey: KEY, ...given });
+      const rights = fromTemplate(document).role.filter(({ Resource }) => Resource.includes(KEY));
+      expect(rights.map(({ Action }) => Action)).toEqual([['kms:Decrypt', 'kms:GenerateDataKey']]);
+    }
+    const [{ BucketEncryption }] = ofType(templateWith({ KmsKey: KEY }), 'S3::Bucket') as [Document];
+    expect(BucketEncryption.ServerSideEncryptionConfiguration).toEqual([
+      {
+        BucketKeyEnabled: true,
+        ServerSideEncryptionByDefault: { SSEAlgorithm: 'aws:kms', KMSMasterKeyID: KEY },
+      },
+    ]);
+    const [unencrypted] = ofType(templateWith({}), 'S3::Bucket') as [Document];
+    expect(unencrypted.BucketEncryption).toBeUndefined();
+    const fromApp = appTemplate({ ...context, kmsKey: KEY, bucket: KEPT }).toJSON();
+    expect(JSON.stringify(ofType(fromApp, 'IAM::Policy'))).toContain('kms:GenerateDataKey');
+  });
+
+  it('is autoscaling that never makes more tasks than node ids, deployments included', () => {
+    for (const document of [
+      templateWith({ AutoscaleCpu: 60, Nodes: 7 }),
+      appTemplate({ ...context, autoscaleCpu: 60, nodes: 7 }).toJSON(),
+    ]) {
+      expect(ofType(document, 'ApplicationAutoScaling::ScalableTarget')).toMatchObject([
+        { MinCapacity: 3, MaxCapacity: 7 },
+      ]);
+      expect(ofType(document, 'ApplicationAutoScaling::ScalingPolicy')).toMatchObject([
+        {
+          TargetTrackingScalingPolicyConfiguration: {
+            TargetValue: 60,
+            PredefinedMetricSpecification: { PredefinedMetricType: 'ECSServiceAverageCPUUtilization' },
+          },
+        },
+      ]);
+      const [service] = ofType(document, 'ECS::Service') as [Document];
+      expect(service.DesiredCount).toBeUndefined();
+      expect(service.AvailabilityZoneRebalancing).toBe('DISABLED');
+      const { MaximumPercent: most, MinimumHealthyPercent: least } = service.DeploymentConfiguration;
+      for (let tasks = 3; tasks <= 7; tasks += 1) {
+        expect(Math.floor((tasks * most) / 100)).toBeLessThanOrEqual(7);
+        // One of them may stop: otherwise a deployment would wait forever.
+        expect(Math.ceil((tasks * least) / 100)).toBeLessThan(tasks);
+      }
+    }
+    expect(ofType(templateWith({}), 'ApplicationAutoScaling::ScalableTarget')).toEqual([]);
+    expect(terraform.scaling).toEqual([`\${var.desired_count}`, `\${var.nodes}`]);
+  });
+
+  it('is a job that a schedule starts, and nodelease once runs once a period, with the rights of the service', () => {
+    const command = ['node', 'report.js'];
+    for (const document of [
+      templateWith({ JobCommand: command }),
+      appTemplate({ ...context, jobCommand: command }).toJSON(),
+    ]) {
+      const [service, job] = ofType(document, 'ECS::TaskDefinition').sort(
+        (a, b) => b.ContainerDefinitions[0].Command.length - a.ContainerDefinitions[0].Command.length,
+      ) as [Document, Document];
+      const isJob = ({ ContainerDefinitions: [{ EntryPoint, Command }] }: Document) =>
+        [...EntryPoint, ...Command].join(' ') === 'nodelease once job --every 1d -- node report.js';
+      const [definition, other] = isJob(service) ? [service, job] : [job, service];
+      expect(isJob(definition)).toBe(true);
+      expect([definition.TaskRoleArn, definition.ExecutionRoleArn]).toEqual([
+        other.TaskRoleArn,
+        other.ExecutionRoleArn,
+      ]);
+      const environment = (task: Document): Texts =>
+        Object.fromEntries(
+          task.ContainerDefinitions[0].Environment.map(({ Name, Value }: Document) => [
+            Name,
+            canonical(Value),
+          ]),
+        );
+      const { NODELEASE_STORE, NODELEASE_DURATION, NODELEASE_LOG_FORMAT } = environment(other);
+      expect(environment(definition)).toEqual({ NODELEASE_STORE, NODELEASE_DURATION, NODELEASE_LOG_FORMAT });
+      expect(definition.ContainerDefinitions[0].HealthCheck).toBeUndefined();
+      const [{ ScheduleExpression, Target }] = ofType(document, 'Scheduler::Schedule') as [Document];
+      expect(ScheduleExpression).toBe('rate(1 hour)');
+      const { TaskDefinitionArn, NetworkConfiguration } = Target.EcsParameters;
+      const name = Object.entries<Document>(document.Resources).find(
+        ([, { Properties }]) =>
+          Properties?.ContainerDefinitions &&
+          isJob(decided({ ...document, Resources: { job: { Type: '', Properties } } })[0].Properties),
+      )?.[0];
+      expect(TaskDefinitionArn).toEqual({ Ref: name });
+      expect(NetworkConfiguration.AwsvpcConfiguration.AssignPublicIp).toBe('DISABLED');
+    }
+    expect(ofType(templateWith({}), 'Scheduler::Schedule')).toEqual([]);
+    expect(terraformLocals.job).toContain(
+      'entryPoint = ["nodelease", "once", "job", "--every", var.job_every, "--"]',
+    );
+  });
+
+  it('is a cluster of leases that exists after the first deployment', () => {
+    const environment = fromTemplate(templateWith({ LeaseCluster: 'existing' })).container.environment;
+    expect(environment.NODELEASE_CLUSTER).toBe('existing');
+    const [lease] = containersOf(appTemplate({ leaseCluster: 'existing' }));
+    expect(lease?.Environment).toContainEqual({ Name: 'NODELEASE_CLUSTER', Value: 'existing' });
+  });
 });

@@ -2,7 +2,9 @@ import { App, Stack } from 'aws-cdk-lib';
 import { Match, Template } from 'aws-cdk-lib/assertions';
 import { Key } from 'aws-cdk-lib/aws-kms';
 import { describe, expect, it } from 'vitest';
+import { checkLockName } from '../../src/node/locks/lock-place.js';
 import { LeaseBucket, type LeaseBucketProps } from '../lib/lease-bucket.js';
+import { like } from './policy-judge.js';
 import { plain, resourcesOf, statementsOf } from './stacks.js';
 
 function bucket(props: LeaseBucketProps = {}): Template {
@@ -47,12 +49,15 @@ describe('the bucket of the leases', () => {
     });
     const patterns = resourcesOf(statement);
     const refused = (key: string) =>
-      patterns.some((pattern) =>
-        pattern.endsWith('*') ? key.startsWith(pattern.slice(0, -1)) : key === pattern,
-      );
+      patterns.some((pattern) => like(`<LeasesBucket>/leases/${key}`, pattern));
     for (const key of ['cluster.json', 'shards.json', '0.json', '9.json', '12.json', '65527.json'])
-      expect(refused(`<LeasesBucket>/leases/${key}`), key).toBe(true);
-    expect(refused('<LeasesBucket>/leases/probe-0123456789abcdef.json')).toBe(false);
+      expect(refused(key), key).toBe(true);
+    for (const key of ['cluster.json', 'nightly/0.json', 'nightly/cluster.json', 'nightly/tick.json'])
+      expect(refused(`locks/${key}`), key).toBe(true);
+    for (const key of ['probe-0123456789abcdef.json', 'locks/probe-0123456789abcdef.json'])
+      expect(refused(key), key).toBe(false);
+    // What begins so may be deleted: it is no name of a lock.
+    expect(() => checkLockName('probe-nightly')).toThrow(/no dot or probe- in front/);
   });
 
   it('has no further statements', () => {
@@ -92,6 +97,12 @@ describe('the bucket of the leases', () => {
         AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 },
       },
       { Id: 'scratch-objects', Status: 'Enabled', Prefix: 'leases/probe-', ExpirationInDays: 1 },
+      {
+        Id: 'scratch-objects-of-locks',
+        Status: 'Enabled',
+        Prefix: 'leases/locks/probe-',
+        ExpirationInDays: 1,
+      },
     ]);
   });
 

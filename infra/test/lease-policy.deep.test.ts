@@ -25,7 +25,7 @@ const shown = (statements: readonly Statement[]) =>
   statements.map(({ Effect, Action, Resource, Condition }) => ({
     Effect,
     Action,
-    Resource: plain(Resource),
+    Resource: [Resource].flat().map(plain).join(),
     ...(Condition ? { Condition } : {}),
   }));
 
@@ -39,7 +39,11 @@ const LIST = {
 };
 const READ = { Effect: 'Allow', Action: 's3:GetObject', Resource: '<LeasesBucket>/prod/*' };
 const WRITE = { Effect: 'Allow', Action: 's3:PutObject', Resource: '<LeasesBucket>/prod/*' };
-const REMOVE = { Effect: 'Allow', Action: 's3:DeleteObject', Resource: '<LeasesBucket>/prod/probe-*' };
+const REMOVE = {
+  Effect: 'Allow',
+  Action: 's3:DeleteObject',
+  Resource: '<LeasesBucket>/prod/probe-*,<LeasesBucket>/prod/locks/probe-*',
+};
 
 describe('the rights on the leases', () => {
   it('to hold them are four actions, each on the keys that it is used on, statement by statement', () => {
@@ -72,6 +76,7 @@ describe('the roles of the app', () => {
       's3:GetObject',
       's3:PutObject',
       's3:DeleteObject',
+      ['ecs:GetTaskProtection', 'ecs:UpdateTaskProtection'],
     ]);
   });
 

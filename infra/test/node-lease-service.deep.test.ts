@@ -33,16 +33,16 @@ describe('a task whose work runs under nodelease', () => {
       Interval: 10,
       Timeout: 5,
       Retries: 3,
-      StartPeriod: 90,
+      StartPeriod: 180,
     });
     const [slow] = containersOf(
-      service({ leaseDuration: seconds(100), grace: seconds(20), stopTimeout: seconds(110) }).template(),
+      service({ leaseDuration: seconds(110), grace: seconds(20), stopTimeout: seconds(120) }).template(),
     );
-    expect(slow?.HealthCheck).toMatchObject({ StartPeriod: 180 });
+    expect(slow?.HealthCheck).toMatchObject({ StartPeriod: 190 });
   });
 
   it('is given its stop time-out', () => {
-    expect(container?.StopTimeout).toBe(30);
+    expect(container?.StopTimeout).toBe(40);
   });
 
   it('runs neither as root nor with any power, on files that it cannot change', () => {
@@ -78,7 +78,7 @@ describe('a task whose work runs under nodelease', () => {
     expect(readSettings({ flags: {}, env, hostname: 'host' })).toMatchObject({
       store: 's3://their-bucket/leases',
       nodes: 4,
-      durationMs: 15_000,
+      durationMs: 30_000,
       graceMs: 1_000,
       http: { host: '127.0.0.1', port: 7070 },
       logFormat: 'json',
@@ -185,9 +185,9 @@ describe('a service', () => {
   });
 
   it('is refused a grace for which ECS has no start period that is long enough, to the second', () => {
-    expect(() => service({ grace: seconds(225) })).not.toThrow();
-    expect(() => service({ grace: seconds(226) })).toThrow(
-      /^grace: expected at most 3 minutes 45 seconds with a lease of 15 seconds: .*, got "3 minutes 46 seconds"$/,
+    expect(() => service({ grace: seconds(210) })).not.toThrow();
+    expect(() => service({ grace: seconds(211) })).toThrow(
+      /^grace: expected at most 3 minutes 30 seconds with a lease of 30 seconds: .*, got "3 minutes 31 seconds"$/,
     );
   });
 

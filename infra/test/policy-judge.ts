@@ -80,7 +80,8 @@ function holds(operator: string, value: string | undefined, wanted: string | num
   }
 }
 
-function like(text: string, pattern: string): boolean {
+/** Whether a text matches a pattern of IAM. */
+export function like(text: string, pattern: string): boolean {
   const expression = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
   return new RegExp(`^${expression.join('.*')}$`, 's').test(text);
 }

@@ -1,14 +1,14 @@
 import { ConfigError } from '../base/errors.js';
 import { parseStoreUrl, storeKindOf } from './stores.js';
 
-/** Each lock has its own folder here, next to the record of the probe for all of them. */
+/** Each lock has its own folder here, next to the record of the probe for all of them, and its scratch objects. */
 export const LOCKS = 'locks';
 
 /**
  * A name that is a segment of a path in every store. On some servers no object may have the name of a folder;
- * those of leases end in .json.
+ * those of leases end in .json. What begins with probe- may be deleted.
  */
-export const LOCK_NAME = /^(?!.*\.json$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
+export const LOCK_NAME = /^(?!probe-|.*\.json$)[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 
 /** The URL of the locks below a store, or of one of them. @throws {ConfigError} when there is no such store */
 export function locksUrl(store: string, name?: string): string {

@@ -12,7 +12,7 @@ import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/o
 
 /** @throws {ConfigError} when `name` is not allowed for a lock */
 export function checkLockName(name: string): void {
-  const expected = '1 to 200 letters, digits and ._- (no dot in front, and no .json at the end)';
+  const expected = '1 to 200 letters, digits and ._- (no dot or probe- in front, and no .json at the end)';
   if (typeof name !== 'string' || !LOCK_NAME.test(name))
     throw new ConfigError('name of the lock', name, expected);
 }
