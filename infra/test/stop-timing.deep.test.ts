@@ -34,8 +34,8 @@ describe('the stop time-out', () => {
   });
 
   it('is checked before a service is made', () => {
-    expect(() => service({ leaseDuration: seconds(30) })).toThrow(
-      /^stopTimeout: expected at least 40 seconds/,
+    expect(() => service({ leaseDuration: seconds(40) })).toThrow(
+      /^stopTimeout: expected at least 50 seconds/,
     );
     expect(() => service({ drainTimeout: seconds(60) })).toThrow(
       /^stopTimeout: expected at least 1 minute 10 seconds/,

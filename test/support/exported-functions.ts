@@ -683,6 +683,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'uniqueIds.adopt': sync(object(layout)),
   // leases
   optionsFromEnvironment: async(),
+  protect: async(),
   acquire: async(
     options({
       store: opt(

@@ -10,11 +10,12 @@ interface Policy {
   readonly Statement: readonly { readonly Sid: string }[];
 }
 
-/** The commands that the policies are for. */
+/** The commands that the policies are for, and the first lock of a bucket, which has the policy for init. */
 const COMMANDS = {
   run: { args: ['run', '--cluster', 'existing'], work: ['--', 'sh', '-c', 'echo "node $NODE_ID"'] },
   init: { args: ['init', '--nodes', '2'], work: [] },
   doctor: { args: ['doctor'], work: [] },
+  lock: { args: ['lock', 'nightly'], work: ['--', 'sh', '-c', 'echo "token $LOCK_TOKEN"'] },
 } as const;
 type Name = keyof typeof COMMANDS;
 
@@ -33,8 +34,12 @@ afterEach(killAll);
 
 /** Runs a command with its policy, or without one of its statements. */
 async function attempt(name: Name, without?: string) {
-  const bucket = name === 'init' ? await createBucket(s3) : initialized;
-  const text = readFileSync(new URL(`../../../../infra/ecs/policy-${name}.json`, import.meta.url), 'utf8');
+  const isFirst = name === 'init' || name === 'lock';
+  const bucket = isFirst ? await createBucket(s3) : initialized;
+  const text = readFileSync(
+    new URL(`../../../../infra/ecs/policy-${isFirst ? 'init' : name}.json`, import.meta.url),
+    'utf8',
+  );
   const policy = JSON.parse(text.replaceAll('my-bucket', bucket.name)) as Policy;
   const Statement = policy.Statement.filter(({ Sid }) => Sid !== without);
   expect(Statement).toHaveLength(policy.Statement.length - (without === undefined ? 0 : 1));
@@ -52,6 +57,7 @@ it.each(Object.keys(COMMANDS) as Name[])('the policy for %s suffices', async (na
   expect(output).not.toContain('denied');
   expect(scratch).toEqual([]);
   if (name === 'run') expect(output).toMatch(/^node [01]$/m);
+  if (name === 'lock') expect(output).toMatch(/^token 1$/m);
 });
 
 it.each([
@@ -61,6 +67,8 @@ it.each([
   ['init', 'ListLeases'],
   ['init', 'ReadLeases'],
   ['init', 'WriteLeases'],
+  ['lock', 'ReadLeases'],
+  ['lock', 'WriteLeases'],
   ['doctor', 'ListLeases'],
   ['doctor', 'ReadLeases'],
   ['doctor', 'WriteScratchObjects'],
@@ -73,6 +81,9 @@ it.each([
   },
 );
 
-it('without RemoveScratchObjects, the probe leaves its objects behind', async () => {
-  expect((await attempt('init', 'RemoveScratchObjects')).scratch).not.toEqual([]);
+it.each([
+  ['init', /^orders\/probe-/],
+  ['lock', /^orders\/locks\/probe-/],
+] as const)('without RemoveScratchObjects, the probe of %s leaves its objects behind', async (name, keys) => {
+  expect((await attempt(name, 'RemoveScratchObjects')).scratch).toContainEqual(expect.stringMatching(keys));
 });
