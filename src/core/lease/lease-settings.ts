@@ -127,7 +127,7 @@ export const LEASE_SETTINGS = {
     default: 'no protection',
     field: 'ecsProtect',
     sentence:
-      'on ECS neither scale-in nor a deployment stops this task: while it holds the node id or lock, or while the program says so (POST /busy)',
+      'on ECS, no scale-in stops this task while it holds the node id or lock, or its program says so (POST /busy)',
   },
   'node-id': {
     kind: checked('id', () => undefined),
