@@ -156,8 +156,7 @@ export async function runHeldCommand(
           NODELEASE_ECS_PROTECT: undefined,
           LOCK_TOKEN: String(hold.token),
         };
-        const unprotect =
-          call.settings.ecsProtect && protectTask({ ...io, log });
+        const unprotect = call.settings.ecsProtect && protectTask({ ...io, log });
         const run = supervised.run({ lease: hold, env, log });
         const { exitCode, workEnded } = await run.finally(() => ended.abort());
         const unprotected = unprotect?.();

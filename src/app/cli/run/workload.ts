@@ -165,8 +165,7 @@ async function runWith(
   const { lease } = own;
   let routing: RoutingEntries | undefined;
   let forgetRetirement = () => {};
-  const unprotect =
-    settings.ecsProtect === 'held' ? protectTask({ ...io, log }) : undefined;
+  const unprotect = settings.ecsProtect === 'held' ? protectTask({ ...io, log }) : undefined;
   // False while work that relies on the node id may be left.
   let workEnded = true;
   try {

@@ -31,7 +31,9 @@ export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
   let changed = new AbortController();
   let turn = Promise.resolve(false);
 
-  async function put(wanted: boolean, signal: AbortSignal): Promise<boolean> {
+  async function put(): Promise<boolean> {
+    const wanted = isWanted;
+    const { signal } = changed;
     let isDone = false;
     try {
       const { ECS_AGENT_URI: agent } = env;
@@ -52,16 +54,11 @@ export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
       const what = wanted ? 'set' : 'removed';
       log.warn(`the protection of this task from scale-in is not ${what}: ${explain(error)}`);
     }
-    if (wanted)
-      clock.sleep(isDone ? RENEW_MS : RETRY_MS, signal).then(
-        () => ask(signal),
-        () => undefined,
-      );
+    if (wanted) clock.sleep(isDone ? RENEW_MS : RETRY_MS, signal).then(ask, () => undefined);
     return isDone && wanted;
   }
-  function ask(signal: AbortSignal) {
-    const wanted = isWanted;
-    turn = turn.then(() => put(wanted, signal));
+  function ask() {
+    turn = turn.then(put);
   }
 
   return (isBusy: boolean): Promise<boolean> => {
@@ -69,7 +66,7 @@ export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
       isWanted = isBusy;
       changed.abort();
       changed = new AbortController();
-      ask(changed.signal);
+      ask();
     }
     return turn;
   };
