@@ -59,7 +59,8 @@ export class EcsAgent {
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     };
     const arn = `arn:aws:ecs:eu-central-1:111122223333:task/${CLUSTER}/${this.taskId}`;
-    if (request.url === '/v4/0123/task') return json(200, { Cluster: CLUSTER, ServiceName: this.service, TaskARN: arn });
+    if (request.url === '/v4/0123/task')
+      return json(200, { Cluster: CLUSTER, ServiceName: this.service, TaskARN: arn });
     if (request.url !== '/api/0123/task-protection/v1/state' || request.method !== 'PUT')
       return response.writeHead(404).end('404 page not found');
     const { ProtectionEnabled: isEnabled, ExpiresInMinutes: minutes, ...unknown } = await jsonOf(request);
