@@ -79,7 +79,8 @@ export const DESCRIBE = `WITH server AS MATERIALIZED (SELECT pg_current_wal_inse
       ' so leases go back in time; set synchronous_standby_names', standbys)
     WHERE names = '' AND standbys > 0
     UNION ALL SELECT 'replication', 'warning', format('synchronous_standby_names = %s: after a promotion the old primary'
-      ' may acknowledge writes through another standby; use FIRST', names)
-    WHERE names ~* '^\\s*ANY\\M'
+      ' may acknowledge writes through another standby; have it wait for all, such as FIRST 2 (a, b)', names)
+    WHERE coalesce(substring(names FROM '(\\d+)\\s*\\(')::int, 1) <
+      CASE WHEN names LIKE '%*%' THEN standbys ELSE cardinality(string_to_array(names, ',')) END
     UNION ALL SELECT 'pooler', 'warning', 'no notifications: waiting tasks poll'
   ) AS facts (id, status, detail)`;
