@@ -566,12 +566,12 @@ export const PLANTS: readonly Plant[] = [
       {
         file: settledEpoch,
         from: "return { kind: 'settling', until };",
-        to: "return { kind: 'settling', until, told };",
+        to: "return { kind: 'settling', until, reported };",
       },
       {
         file: acquirer,
         from: "if (step.kind === 'recorded')",
-        to: "const candidates = scan.candidates.filter(({ row }) => row === undefined || row.size <= nativeCodec.tombstoneMaxBytes);\n            if (step.kind === 'settling' && candidates.length > 0)\n                return { scan: { ...scan, candidates }, epoch: step.told };\n            if (step.kind === 'recorded')",
+        to: "const candidates = scan.candidates.filter(({ row }) => row === undefined || row.size <= nativeCodec.tombstoneMaxBytes);\n            if (step.kind === 'settling' && candidates.length > 0)\n                return { scan: { ...scan, candidates }, epoch: step.reported };\n            if (step.kind === 'recorded')",
       },
     ],
   },

@@ -146,7 +146,7 @@ export class Acquirer {
    * Scans again until the store's epoch is settled: before that, an id that looks free may be held (rule 10).
    * Asks for nothing where no id looks free.
    *
-   * @returns the scan, and the epoch that the store told after it
+   * @returns the scan, and the epoch that the store reported after it
    * @throws {AcquireTimeoutError} when the time is up
    */
   async #whileSettling(
@@ -156,7 +156,7 @@ export class Acquirer {
     for (let scan = first; ; scan = await this.#scanner.again(scan.cluster, ALL_PAGES, true)) {
       if (scan.candidates.length === 0) return { scan, epoch: undefined };
       const step = await settleEpoch(this.options, scan.cluster);
-      if (step.kind === 'settled') return { scan, epoch: step.told };
+      if (step.kind === 'settled') return { scan, epoch: step.reported };
       if (step.kind === 'recorded') continue;
       const now = clock.monotonic();
       const restMs = step.until + 1 - now;
@@ -249,7 +249,7 @@ export class Acquirer {
     const isObserved = listing.objects.some(({ age }) => age.max === Number.POSITIVE_INFINITY);
     const needMs = config.durationMs + config.graceMs;
     const observed = isObserved
-      ? `; the store tells no time of writing, so an expired lease is found after ${needMs} ms of waiting`
+      ? `; the store reports no time of writing, so an expired lease is found after ${needMs} ms of waiting`
       : '';
     const { url } = this.options.session.store;
     return `${url}: ${config.size === 1 ? 'its only node id did not become' : `none of the ${config.size} node ids became`} free in time; \`nodelease status\` shows who holds them${observed}${unusable}`;

@@ -49,7 +49,7 @@ export interface FreeLease {
 /** Where an id is taken. */
 export interface Place {
   readonly cluster: StoredCluster;
-  /** What the store told of its epoch before the lease was read; undefined where it tells nothing. */
+  /** The epoch that the store reported before the lease was read; undefined where it reports none. */
   readonly epoch: string | undefined;
 }
 

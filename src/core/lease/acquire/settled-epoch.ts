@@ -4,7 +4,7 @@ import type { AcquireContext } from './claim.js';
 
 /** What to do before an id may be taken. */
 type EpochStep =
-  | { readonly kind: 'settled'; readonly told: string | undefined }
+  | { readonly kind: 'settled'; readonly reported: string | undefined }
   /** The settings have changed: they are to be read again. */
   | { readonly kind: 'recorded' }
   /** No id may be taken before that, on the monotonic clock. */
@@ -20,15 +20,15 @@ export async function settleEpoch(
   { session, clock, random, retry }: Pick<AcquireContext, 'session' | 'clock' | 'random' | 'retry'>,
   cluster: StoredCluster,
 ): Promise<EpochStep> {
-  const told = await retry((call) => session.epoch(call));
+  const reported = await retry((call) => session.epoch(call));
   const { epoch, durationMs, graceMs } = cluster.config;
   const recorded = async (change: (call: SessionCall) => Promise<unknown>): Promise<EpochStep> => {
     await retry(change);
     return { kind: 'recorded' };
   };
-  if (told !== epoch?.store)
-    return recorded((call) => recordEpoch(session, cluster, { store: told, random }, call));
-  if (epoch?.settling !== true) return { kind: 'settled', told };
+  if (reported !== epoch?.store)
+    return recorded((call) => recordEpoch(session, cluster, { store: reported, random }, call));
+  if (epoch?.settling !== true) return { kind: 'settled', reported };
   const until = cluster.writtenAt + durationMs + graceMs;
   if (clock.monotonic() > until)
     return recorded((call) =>

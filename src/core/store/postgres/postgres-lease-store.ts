@@ -60,7 +60,7 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   async epoch(options?: StoreCallOptions): Promise<string> {
-    const [row] = await this.cluster.call(this.request('examine', options), sql.TELL_EPOCH);
+    const [row] = await this.cluster.call(this.request('examine', options), sql.READ_EPOCH);
     return (row as Row).epoch;
   }
 

@@ -4,7 +4,7 @@ const EPOCH = `extract(epoch FROM pg_postmaster_start_time()) || '/' ||
 
 const SERVER = `WITH server AS MATERIALIZED (SELECT clock_timestamp() AS now, ${EPOCH} AS epoch)`;
 
-export const TELL_EPOCH = `${SERVER} SELECT epoch FROM server`;
+export const READ_EPOCH = `${SERVER} SELECT epoch FROM server`;
 
 /** No age for rows of another epoch: the clocks of two servers are not compared. */
 const ANSWER = `(extract(epoch FROM server.now) * 1000)::float8 AS now, CASE WHEN o.epoch = server.epoch
