@@ -12,14 +12,10 @@ const command = defineConfig({
     'keeper-thread': 'src/node/runtime/worker/keeper-thread.ts',
   },
   platform: 'node',
-  // Users of such a store install them next to nodelease.
-  external: [
-    '@azure/storage-blob',
-    '@azure/identity',
-    'google-auth-library',
-    '@aws-sdk/client-dynamodb',
-    'pg',
-  ],
+  // Users of such a store install them next to nodelease. The API of OpenTelemetry is in the bundle.
+  external: Object.keys(JSON.parse(readFileSync('package.json', 'utf8')).peerDependencies).filter(
+    (name) => !name.startsWith('@opentelemetry/'),
+  ),
   // The packages as ES modules, where they have them: only what is used of those gets into the bundle.
   resolve: { conditionNames: ['module', 'node'], mainFields: ['module', 'main'] },
   transform: { target: 'node20.9' },

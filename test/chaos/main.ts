@@ -17,6 +17,7 @@ import { type ChaosOptions, runChaos } from './run-chaos.js';
 import { failuresOf, progressLine, summary } from './summary.js';
 
 const EXIT = { passed: 0, failed: 1, usage: 64 };
+const ENDED_WITHIN_MS = 10_000;
 const DURATION = { ms: 1, s: 1_000, m: 60_000 };
 
 interface Flags {
@@ -120,7 +121,12 @@ async function chaos(flags: Flags): Promise<number> {
     });
     if (terminal) process.stderr.write('\r\x1b[K');
     console.log(summary(result));
-    const failures = [...failuresOf(result), ...(history ? await nonlinear(history) : [])];
+    const failures = failuresOf(result);
+    if (history) {
+      const wrong = await nonlinear(history);
+      console.log(`Porcupine: ${wrong.length} node ids, shards and locks are not linear`);
+      failures.push(...wrong);
+    }
     for (const failure of failures) console.log(`\nFAILED: ${failure}`);
     if (interrupted.signal.aborted) console.log('\nFAILED: interrupted');
     return failures.length > 0 || interrupted.signal.aborted ? EXIT.failed : EXIT.passed;
@@ -137,6 +143,11 @@ process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
 
 try {
   process.exitCode = await chaos(readFlags(process.argv.slice(2)));
+  // Everything has ended. What keeps this process alive from now on was forgotten somewhere.
+  setTimeout(() => {
+    console.log(`\nFAILED: does not end: ${process.getActiveResourcesInfo()}`);
+    process.exit(EXIT.failed);
+  }, ENDED_WITHIN_MS).unref();
 } catch (error) {
   if (!(error instanceof CommanderError)) throw error;
   process.exitCode = error.exitCode === 0 ? EXIT.passed : EXIT.usage;

@@ -54,7 +54,7 @@ export async function startPostgresChaosStore(lossy: boolean) {
   const ports = [primary.port, standby.port];
   await synchronous(primary);
 
-  const failOver = async (pause: (ms: number) => Promise<void>, awayMs: number) => {
+  const failOver = async (pause: (ms: number) => Promise<void>, awayMs: number, signal: AbortSignal) => {
     if (lossy) {
       await set(primary, 'synchronous_standby_names', '');
       // Paused replay would lose nothing: all that was received is replayed before a promotion.
@@ -67,7 +67,7 @@ export async function startPostgresChaosStore(lossy: boolean) {
     await standby.promote();
     primary = standby;
     standby = await startPostgresProcess({ primary, name: STANDBY, port });
-    await synchronous(primary);
+    await synchronous(primary, signal);
   };
 
   const harm = async (
@@ -116,7 +116,7 @@ export async function startPostgresChaosStore(lossy: boolean) {
         await pause(awayMs / 2);
         await standby.start();
       },
-      'fail-over': (awayMs) => failOver(pause, awayMs),
+      'fail-over': (awayMs) => failOver(pause, awayMs, signal),
     };
     let round: Fault[] = [];
     while (!signal.aborted) {
@@ -128,7 +128,7 @@ export async function startPostgresChaosStore(lossy: boolean) {
       record({ name, at: monotonicMicros(), lengthMs, slot: undefined, taskId: undefined });
       await faults[name](lengthMs);
       // Else the next fault would lose writes that a client may have seen.
-      await caughtUp(primary);
+      await caughtUp(primary, signal);
     }
   };
 
@@ -166,14 +166,14 @@ async function set(server: PostgresProcess, setting: string, value: string): Pro
   await server.query('SELECT pg_reload_conf()');
 }
 
-async function synchronous(primary: PostgresProcess): Promise<void> {
+async function synchronous(primary: PostgresProcess, signal?: AbortSignal): Promise<void> {
   await set(primary, 'synchronous_standby_names', STANDBY);
-  await caughtUp(primary);
+  await caughtUp(primary, signal);
 }
 
-/** Resolves once the standby is synchronous, and has all that was written before. */
-async function caughtUp(primary: PostgresProcess): Promise<void> {
-  for (let position: unknown; ; await sleep(20)) {
+/** Resolves once the standby is synchronous, and has all that was written before; or the signal aborts. */
+async function caughtUp(primary: PostgresProcess, signal?: AbortSignal): Promise<void> {
+  for (let position: unknown; !signal?.aborted; await sleep(20)) {
     // While it recovers it answers nothing.
     const [row] = await primary
       .query(

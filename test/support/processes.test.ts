@@ -1,4 +1,7 @@
+import { pathToFileURL } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
+import { harnessFile } from './package-root.js';
+import { ProcessHandle } from './process-handle.js';
 import { killAll, runCli, runProcess } from './processes.js';
 
 afterEach(killAll);
@@ -37,6 +40,21 @@ test('killAll() ends what still runs', async () => {
   const sleeper = runProcess('sleep', ['60']);
   await killAll();
   expect(await sleeper.exit).toEqual({ code: null, signal: 'SIGKILL' });
+});
+
+test('an orphan that writes without end to the output of its parent does not keep the test run alive', async () => {
+  const module = JSON.stringify(pathToFileURL(harnessFile('test/support/processes.ts')).href);
+  const user = runProcess(process.execPath, [
+    ...['--input-type=module', '--eval'],
+    `const shell = (await import(${module})).runProcess('sh', ['-c', 'while echo on >&2; do sleep 0.01; done & orphan=$!; echo $orphan']);
+     await shell.exit;
+     console.log(shell.stdout());`,
+  ]);
+  try {
+    expect(await user.exit).toEqual({ code: 0, signal: null });
+  } finally {
+    new ProcessHandle(Number(user.stdout())).signal('SIGKILL');
+  }
 });
 
 test('a command that does not exist is an error at once', () => {

@@ -166,6 +166,8 @@ async function ended(child: ChildProcess): Promise<ProcessEnd> {
     before = bytes();
     await nextTurn();
   }
+  // What an orphan writes is read for as long as there is something else to do.
+  for (const pipe of pipes) pipe?.unref();
   return { code, signal };
 }
 

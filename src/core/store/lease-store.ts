@@ -179,7 +179,7 @@ export interface LeaseStore {
 
   /**
    * A text that changes whenever the store may have gone back in time: restored from a copy, promoted from a
-   * replica without the last writes, replaced. Asked anew at each call. Offered where the store can tell; on
+   * replica without the last writes, replaced. Read again at each call. Offered where the store knows it; on
    * others `nodelease init --restored` says it.
    */
   epoch?(options?: StoreCallOptions): Promise<string>;

@@ -97,7 +97,7 @@ describe('a store URL', () => {
       'postgres://orders@db-1/leases/prod/fleet',
       {
         kind: 'postgres',
-        url: 'postgres://orders@db-1:5432/leases/prod/fleet',
+        url: 'postgres://orders@db-1/leases/prod/fleet',
         servers: [{ host: 'db-1', port: 5432, address: 'db-1:5432' }],
         user: 'orders',
         database: 'leases',
@@ -105,10 +105,10 @@ describe('a store URL', () => {
       },
     ],
     [
-      'postgresql://db-1:6432,[::1]/leases/p/',
+      'postgres://db-1:6432,[::1]/leases/p/',
       {
         kind: 'postgres',
-        url: 'postgres://db-1:6432,[::1]:5432/leases/p',
+        url: 'postgres://db-1:6432,[::1]/leases/p',
         servers: [
           { host: 'db-1', port: 6432, address: 'db-1:6432' },
           { host: '::1', port: 5432, address: '[::1]:5432' },

@@ -147,7 +147,7 @@ export class Acquirer {
    * Scans again until the store's epoch is settled: before that, an id that looks free may be held (rule 10).
    * Asks for nothing where no id looks free, and none is damaged: its object may be lost.
    *
-   * @returns a scan before which the store told the epoch of its settings
+   * @returns a scan before which the store reported the epoch of its settings
    * @throws {AcquireTimeoutError} when the time is up
    */
   async #whileSettling(first: CandidateScan): Promise<CandidateScan> {
@@ -246,7 +246,7 @@ export class Acquirer {
     const isObserved = listing.objects.some(({ age }) => age.max === Number.POSITIVE_INFINITY);
     const needMs = config.durationMs + config.graceMs;
     const observed = isObserved
-      ? `; the store tells no time of writing, so an expired lease is found after ${needMs} ms of waiting`
+      ? `; the store reports no time of writing, so an expired lease is found after ${needMs} ms of waiting`
       : '';
     const { url } = this.options.session.store;
     return `${url}: ${config.size === 1 ? 'its only node id did not become' : `none of the ${config.size} node ids became`} free in time; \`nodelease status\` shows who holds them${observed}${unusable}`;

@@ -56,7 +56,7 @@ export interface ClusterConfig {
    * out.
    */
   readonly proofFailed?: string;
-  /** Left out of the object where the store tells none, until it has been restored. */
+  /** Left out of the object where the store reports none, until it has been restored. */
   readonly epoch?: StoreEpoch;
   /**
    * How many shards there are, which never changes; the epoch of `shards.json` that its present series is
@@ -68,7 +68,7 @@ export interface ClusterConfig {
 
 /** From the first sight of a store's epoch to that of the next one the store has not gone back. */
 export interface StoreEpoch {
-  /** What the store tells; undefined where it tells nothing. */
+  /** What the store reports; undefined where it reports none. */
   readonly store?: string | undefined;
   /** Random: each lease has that of the epoch in which it was taken. Undefined in the first epoch of a cluster. */
   readonly mark?: string | undefined;

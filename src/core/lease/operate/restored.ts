@@ -4,7 +4,7 @@ import { whileStoreIsAway } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /**
- * Notes that the store has gone back, where it does not tell so itself (rule 10).
+ * Notes that the store has gone back, where it does not report so itself (rule 10).
  *
  * @returns the settings; undefined when there is no cluster
  * @throws {StoreError}

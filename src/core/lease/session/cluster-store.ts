@@ -116,7 +116,7 @@ export function nextFloor({ shards }: ClusterConfig, session: StoreSession): num
  * Records that the store has gone back (rule 10): the map of shards that came back with it is damage from now
  * on. Undefined if another task has changed the settings meanwhile.
  *
- * @param store the epoch that it tells
+ * @param store the epoch that it reports
  * @throws {StoreError}
  */
 export function recordEpoch(

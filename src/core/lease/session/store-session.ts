@@ -192,7 +192,7 @@ export class StoreSession {
   }
 
   /**
-   * The epoch of the store, or undefined where it tells none.
+   * The epoch of the store, or undefined where it reports none.
    * @throws {StoreError} when the store gave no definite answer in time
    */
   async epoch(call: SessionCall = {}): Promise<string | undefined> {

@@ -17,7 +17,7 @@ interface AwsClient {
 export interface AwsAccess {
   /**
    * The http(s) URL of another server than that of AWS.
-   * @default that of `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL_DYNAMODB`, `AWS_ENDPOINT_URL`, else AWS
+   * @default that of the service's own variable `AWS_ENDPOINT_URL_…`, `AWS_ENDPOINT_URL`, else AWS
    */
   readonly endpoint?: string | undefined;
   /**

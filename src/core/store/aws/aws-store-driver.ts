@@ -23,12 +23,6 @@ interface Observable {
   };
 }
 
-/** A reply, or the definite answer that came in the form of an error. */
-export type Answer<Output> =
-  | { readonly output: Output; readonly reply: ObservedReply }
-  | 'conflict'
-  | 'absent';
-
 /** What a store has of the SDK's client. */
 export interface AwsAccount {
   /** Its credentials. With `forceRefresh` their source is asked again. */
@@ -68,14 +62,15 @@ export abstract class AwsStoreDriver extends StoreDriver {
    * One request, limited in time, unless it has to be signed again.
    *
    * @param classify what a failure means
+   * @returns undefined for a definite answer that came in the form of an error
    * @throws {StoreError}
    */
   protected call<Output, Request extends StoreRequest<Operation>>(
     request: Request,
     command: Observable,
-    send: (abortSignal: AbortSignal) => Promise<Output>,
+    send: (options: { abortSignal: AbortSignal }) => Promise<Output>,
     classify: (error: unknown, request: Request, reply: ObservedReply) => 'conflict' | 'absent',
-  ): Promise<Answer<Output>> {
+  ): Promise<{ readonly output: Output; readonly reply: ObservedReply } | undefined> {
     const { signal } = request;
     return withinRequestTime(this.access, signal, async (limit) => {
       let reply = new ReplyObserver(limit);
@@ -84,7 +79,7 @@ export abstract class AwsStoreDriver extends StoreDriver {
       const attempt = async (pausesMs = UNDECIDED_PAUSES_MS): Promise<Output> => {
         command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
         try {
-          return await orAborted(send(limit), limit);
+          return await orAborted(send({ abortSignal: limit }), limit);
         } catch (error) {
           const [pauseMs, ...others] = pausesMs;
           if (pauseMs === undefined || !isUndecided(error, reply)) throw error;
@@ -108,7 +103,8 @@ export abstract class AwsStoreDriver extends StoreDriver {
         if (signal?.aborted) throw givenUp(request, signal.reason, reply.sent);
         // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
         const isCutOff = limit.aborted && codeOf(error) === undefined;
-        return classify(isCutOff ? limit.reason : error, request, reply);
+        classify(isCutOff ? limit.reason : error, request, reply);
+        return undefined;
       }
     });
   }

@@ -95,7 +95,7 @@ export function refusesCredentials(error: unknown): boolean {
   return CREDENTIAL_CODES.includes(codeOf(error) ?? '');
 }
 
-/** `InvalidTokenId` is MinIO's; the exceptions are DynamoDB's. */
+/** `InvalidTokenId` is MinIO's. Services other than S3 answer with exceptions. */
 export const CREDENTIAL_CODES = [
   'ExpiredTokenException',
   'UnrecognizedClientException',

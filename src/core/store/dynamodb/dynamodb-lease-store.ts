@@ -6,7 +6,6 @@ import { storeTime } from '../http-times.js';
 import type {
   LeaseStore,
   Listing,
-  ListingPage,
   ListOptions,
   StoreCallOptions,
   StoredObject,
@@ -62,11 +61,32 @@ export class DynamoDbLeaseStore extends AwsStoreDriver implements LeaseStore {
   }
 
   list(options?: ListOptions): Promise<Listing> {
-    return this.allPages((after) => this.#page(after, options));
+    return this.allPages((after) => this.listPage(after, options));
   }
 
-  listPage(after: string | undefined, options?: ListOptions): Promise<ListingPage> {
-    return this.#page(after, options);
+  /** Its token is the last key. */
+  async listPage(after: string | undefined, options?: ListOptions): Promise<ContinuedPage> {
+    const request = this.request('list', options);
+    const folder = this.keyPrefix;
+    const reply = await this.#call(request, 'Query', {
+      KeyConditionExpression: `prefix = :prefix${folder && ' AND begins_with(#object, :folder)'}`,
+      ProjectionExpression: '#object, etag, bytes',
+      ExpressionAttributeNames: { '#object': 'object' },
+      ExpressionAttributeValues: {
+        ':prefix': { S: this.#partition },
+        ...(folder && { ':folder': { S: folder } }),
+      },
+      ExclusiveStartKey: after && this.#keyOf(after),
+      ConsistentRead: true,
+    });
+    const { Items: items, LastEvaluatedKey: last } = reply?.output ?? {};
+    if (items === undefined) throw senseless(request, 'no listing: is this DynamoDB?');
+    const rows = items.flatMap(({ object, etag, bytes }) => {
+      const name = object?.S ?? '';
+      const isShown = options?.folders || !name.slice(folder.length).includes('/');
+      return etag?.S && isShown ? [{ name, etag: etag.S, size: Number(bytes?.N), modified: undefined }] : [];
+    });
+    return this.pageOf(reply?.date, rows, last?.object?.S?.slice(folder.length));
   }
 
   /** The id of the table: a restore makes another table. */
@@ -108,38 +128,17 @@ export class DynamoDbLeaseStore extends AwsStoreDriver implements LeaseStore {
       : { status: 'written', etag, storeTime: storeTime(reply.date) };
   }
 
-  /** The page after a key; its token is its last key. */
-  async #page(after: string | undefined, options: ListOptions | undefined): Promise<ContinuedPage> {
-    const request = this.request('list', options);
-    const folder = this.keyPrefix;
-    const reply = await this.#call(request, 'Query', {
-      KeyConditionExpression: `prefix = :prefix${folder && ' AND begins_with(#object, :folder)'}`,
-      ProjectionExpression: '#object, etag, bytes',
-      ExpressionAttributeNames: { '#object': 'object' },
-      ExpressionAttributeValues: {
-        ':prefix': { S: this.#partition },
-        ...(folder && { ':folder': { S: folder } }),
-      },
-      ExclusiveStartKey: after && this.#keyOf(after),
-      ConsistentRead: true,
-    });
-    const { Items: items, LastEvaluatedKey: last } = reply?.output ?? {};
-    if (items === undefined) throw senseless(request, 'no listing: is this DynamoDB?');
-    const rows = items.flatMap(({ object, etag, bytes }) => {
-      const name = object?.S ?? '';
-      const isShown = options?.folders || !name.slice(folder.length).includes('/');
-      return etag?.S && isShown ? [{ name, etag: etag.S, size: Number(bytes?.N), modified: undefined }] : [];
-    });
-    return this.pageOf(reply?.date, rows, last?.object?.S?.slice(folder.length));
-  }
-
   /** One request, limited in time; undefined for a conflict. */
   async #call(request: DynamoDbRequest, action: Action, input: object = {}) {
     const Command = this.sdk[`${action}Command`] as new (input: object) => Sdk.GetItemCommand;
     const command = new Command({ TableName: this.options.table, ...input });
-    const send = (abortSignal: AbortSignal): Promise<Reply> => this.client.send(command, { abortSignal });
-    const answer = await this.call(request, command, send, classifyReply.bind(undefined, action));
-    if (typeof answer === 'string') return undefined;
+    const answer = await this.call(
+      request,
+      command,
+      (limit): Promise<Reply> => this.client.send(command, limit),
+      classifyReply.bind(undefined, action),
+    );
+    if (answer === undefined) return undefined;
     const { headers } = answer.reply;
     // An empty object is the reply to a write, or to a read of what is absent: any server might send it.
     if (!headers['x-amzn-requestid'])

@@ -33,36 +33,37 @@ export function classifyReply(
   if (CONFLICTS.includes(code) && /^(create|replace)$/.test(request.operation)) return 'conflict';
   if (code === '42P01') return 'absent';
   const outcome = sent && !NOT_APPLIED.test(code) ? 'unknown' : 'not-applied';
-  const [, fault, what] = MEANINGS.find(([codes]) => codes.test(sent + code)) ?? ['', 'rejected', 'refused'];
+  // A pooler says the same when it refuses a client and when its server has ended.
+  const isRefused = !sent && code === '08P01';
+  const [, fault = 'rejected', what = 'refused'] =
+    MEANINGS.find(([codes]) => !isRefused && codes.test(code)) ?? [];
   throw failing(request)(fault, outcome, `${what.replace('SERVER', server)} (${code}${messageOf(error)})`);
 }
 
 /** Serialization, under another isolation level than the default. A table that another task creates. */
 const CONFLICTS = ['40001', '23505', '42710'];
 
-/** By whether the statement was sent, and the code. The first row counts. */
+/** The first row for a code counts. */
 const MEANINGS: readonly (readonly [codes: RegExp, fault: StoreFault, what: string])[] = [
-  [/28P01/, 'denied', 'wrong user or password: see PGPASSWORD, and PGPASSFILE'],
-  [/e28/, 'denied', 'access denied: see the user, pg_hba.conf, and PGSSLMODE if SERVER wants TLS'],
+  [/^28P01/, 'denied', 'wrong user or password: see PGPASSWORD, and PGPASSFILE'],
+  [/^28/, 'denied', 'access denied: see the user, pg_hba.conf, and PGSSLMODE if SERVER wants TLS'],
   [
-    /42501/,
+    /^42501/,
     'denied',
     'access denied, needs SELECT, INSERT, UPDATE and DELETE on the table nodelease, and where there is none CREATE on the schema',
   ],
-  [/e3D/, 'missing', 'database does not exist'],
+  [/^3D/, 'missing', 'database does not exist'],
   [
-    /25006|55000/,
+    /^(25006|55000)/,
     'unavailable',
     'SERVER is a replica or takes no writes: name the primary, or all servers, in the URL of the store',
   ],
   [
-    /01000/,
+    /^01000/,
     'unavailable',
     'SERVER has given up the wait for its synchronous standby, which may lack the write',
   ],
-  // A pooler says the same when it refuses a client and when its server has ended.
-  [/false08P01/, 'rejected', 'refused'],
-  [/e(08|40|53|55|57)/, 'unavailable', 'SERVER cannot do it now'],
+  [/^(08|40|53|55|57)/, 'unavailable', 'SERVER cannot do it now'],
 ];
 
 /**

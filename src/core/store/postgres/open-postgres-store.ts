@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { checked, listOf, NAME, OBJECT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
-import { prepareTlsFiles, type TlsFiles } from '../../base/tls.js';
+import { prepareTlsFiles } from '../../base/tls.js';
 import { type LeaseStore, StoreError } from '../lease-store.js';
 import { observedAge } from '../observed-age.js';
 import { requiredBy } from '../optional-package.js';
@@ -42,17 +42,26 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   if (!user) throw new ConfigError('store', url, 'a user: postgres://USER@HOST/…, or PGUSER');
   const ssl = await tlsOf(process.env.PGSSLMODE || 'disable');
   const { Pool } = (await import('pg').catch(requiredBy(url, 'pg'))).default;
-  const pools = servers.map(({ host, port }) => {
-    const pool = new Pool({
-      ...{ host, port, database, user, ssl, fallback_application_name: 'nodelease' },
+  const pools = servers.map(({ host, port }) =>
+    new Pool({
+      host,
+      port,
+      database,
+      user,
+      ssl,
+      fallback_application_name: 'nodelease',
       // They are opened as they are needed, and closed when they were idle for 10 s. One is for notifications.
-      ...{ max: 5, allowExitOnIdle: true, connectionTimeoutMillis: requestTimeoutMs },
-      ...{ keepAlive: true, keepAliveInitialDelayMillis: 10_000 },
+      max: 5,
+      allowExitOnIdle: true,
+      connectionTimeoutMillis: requestTimeoutMs,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
       password: () => passwordFor(url, [host, String(port), database, user]),
-    });
-    // Without listeners a connection that ends would end the process.
-    return pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined));
-  });
+    })
+      // Without listeners a connection that ends would end the process.
+      .on('error', () => undefined)
+      .on('connect', (client) => client.on('error', () => undefined)),
+  );
   return observedAge(new PostgresLeaseStore(url, options, new PostgresCluster(options, pools)), clock);
 }
 
@@ -84,9 +93,9 @@ async function tlsOf(mode: string) {
     const path = process.env[name];
     if (path) files[part] = await textOf(path);
   }
-  const given = (part: keyof TlsFiles) => {
+  const secureContext = prepareTlsFiles(files, '', (part) => {
     const label = TLS_FILES[part];
     return { label, text: process.env[label] ?? 'none' };
-  };
-  return { secureContext: prepareTlsFiles(files, '', given), rejectUnauthorized: mode !== 'no-verify' };
+  });
+  return { secureContext, rejectUnauthorized: mode !== 'no-verify' };
 }

@@ -5,7 +5,7 @@ const SUCH_AS = 'postgres://USER@HOST:5432[,HOST:5432]…/DB/prefix';
 
 /** The rows of a table in PostgreSQL that have this prefix. */
 export const POSTGRES: StoreKind<PostgresStoreOptions> = {
-  schemes: ['postgres', 'postgresql'],
+  schemes: ['postgres'],
   form: 'postgres://USER@HOST:5432/DB/prefix',
 
   parse(text, { fail }) {
@@ -17,8 +17,7 @@ export const POSTGRES: StoreKind<PostgresStoreOptions> = {
     const prefix = parsePrefix(below, SUCH_AS, fail);
     if (database === '' || prefix === '')
       fail(`a database, and a prefix that no other fleet has, in ${SUCH_AS}`);
-    const root = `${user && `${user}@`}${servers.map(({ address }) => address).join(',')}`;
-    return { url: `postgres://${root}/${database}/${prefix}`, servers, user, database, prefix };
+    return { servers, user, database, prefix };
   },
 
   open: async (options) => (await import('./open-postgres-store.js')).openPostgresStore(options),

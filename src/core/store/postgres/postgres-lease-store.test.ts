@@ -96,7 +96,7 @@ describe('a write', () => {
       '{"version":"1"}',
       undefined,
     ]);
-    expect(values[1]).toEqual([expect.stringMatching(/^nodelease:[\w-]{43}$/), '2 7.json']);
+    expect(values[1]).toEqual([expect.stringMatching(/^nodelease:[\w-]{43}$/), '{"key":"7.json","size":2}']);
     expect(a.pool.ending && b.pool.ending).toBe(true);
   });
 
@@ -279,7 +279,8 @@ describe('of several servers', () => {
 describe('waiting for changes', () => {
   const rows = (...sizes: readonly number[]) =>
     sizes.map((size, id) => ({ ...ROW, key: `${id}.json`, size }));
-  const notified = (payload: string) => a.clients[0]?.emit('notification', { payload });
+  const notified = (key: string, size: number) =>
+    a.clients[0]?.emit('notification', { payload: JSON.stringify({ key, size }) });
   const waiting = (heed: (size: number | undefined) => boolean) => {
     const given = new AbortController();
     const seen: unknown[] = [];
@@ -300,15 +301,10 @@ describe('waiting for changes', () => {
     const { seen, ended } = waiting((size) => size === 8);
     await settled();
     expect(a.log).toEqual(['SELECT', 'LISTEN', 'LIST']);
-    notified('200 1.json');
-    notified('8 key with blanks');
+    notified('1.json', 200);
+    notified('key with "blanks"', 8);
     expect(await ended).toBe('woken');
-    expect(seen).toEqual([
-      '0.json 300',
-      '1.json 400',
-      '1.json 200',
-      '8 key with blanks'.replace(/^8 (.*)$/, '$1 8'),
-    ]);
+    expect(seen).toEqual(['0.json 300', '1.json 400', '1.json 200', 'key with "blanks" 8']);
   });
 
   it('is for all tasks over one connection, which ends with the last of them', async () => {
@@ -319,7 +315,7 @@ describe('waiting for changes', () => {
     first.given.abort(new Error('enough'));
     expect(await first.ended).toBe('enough');
     expect(a.clients[0]?.released).toBeUndefined();
-    notified('200 1.json');
+    notified('1.json', 200);
     expect(second.seen).toEqual(['1.json 200']);
     second.given.abort(new Error('enough'));
     await second.ended;

@@ -1,12 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Notification, PoolClient } from 'pg';
 import { orAborted } from '../../base/abort.js';
-import { fieldOf } from '../../base/fields.js';
+import { fieldOf, objectIn } from '../../base/fields.js';
 import { Changes, type Heed } from '../changes.js';
 import type {
   LeaseStore,
   Listing,
   ListOptions,
+  ObjectChange,
   StoreCallOptions,
   StoredObject,
   StoreFact,
@@ -29,7 +30,7 @@ const LOST_MS = 1_200;
 export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   override readonly timeStepMs = 0;
   readonly #changes = new Changes();
-  /** Ends the connection that listens, if there is one. */
+  /** Ends the connection that listens, where there is one. */
   #listening: AbortController | undefined;
   readonly #channel: string;
   /** Resolves after the last notification. */
@@ -52,14 +53,14 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   async list(options?: ListOptions): Promise<Listing> {
-    const values = [this.keyPrefix.slice(0, -1), options?.folders === true];
+    const values = [this.options.prefix, options?.folders === true];
     const rows = await this.cluster.call(this.request('list', options), sql.LIST, values);
     const [{ storeTime }] = rows as [Row];
     return { objects: rows.filter(({ key }) => key), storeTime };
   }
 
   async epoch(options?: StoreCallOptions): Promise<string> {
-    const [row] = await this.cluster.call(this.request('examine', options), sql.TELL_EPOCH);
+    const [row] = await this.cluster.call(this.request('examine', options), sql.READ_EPOCH);
     return (row as Row).epoch;
   }
 
@@ -72,14 +73,14 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
 
   /** Resolves also some time after notifications were lost. One connection listens while tasks wait. */
   async changed(signal: AbortSignal, heed?: Heed): Promise<void> {
-    if (this.#listening === undefined) {
+    if (this.#listening?.signal.aborted !== false) {
       this.#listening = new AbortController();
-      void this.#listen(this.#listening.signal);
+      void this.#listen(this.#listening);
     }
     try {
       await this.#changes.next(signal, heed);
     } finally {
-      if (this.#changes.waiting === 0) this.#stopListening();
+      if (this.#changes.waiting === 0) this.#listening.abort();
     }
   }
 
@@ -91,7 +92,7 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
     const [row] = await this.cluster.call(request, etag === undefined ? sql.CREATE : sql.REPLACE, values);
     if (row === undefined) return { status: 'conflict' };
     // Another statement, and one at a time: within the write it would hold up all writes of the server.
-    const notice = [this.#channel, `${Buffer.byteLength(body)} ${key}`];
+    const notice = [this.#channel, JSON.stringify({ key, size: Buffer.byteLength(body) })];
     this.#notified = this.#notified
       .then(() => this.cluster.call(this.request('watch', undefined, key), sql.NOTIFY, notice))
       .catch(() => undefined);
@@ -103,27 +104,22 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   }
 
   async close(): Promise<void> {
-    this.#stopListening();
+    this.#listening?.abort();
     await this.#notified;
     await this.cluster.close();
   }
 
-  #stopListening(): void {
-    this.#listening?.abort();
-    this.#listening = undefined;
-  }
-
-  async #listen(signal: AbortSignal): Promise<void> {
+  async #listen(listening: AbortController): Promise<void> {
+    const { signal } = listening;
     const { clock } = this.options;
     const begunAt = clock.monotonic();
     let client: PoolClient | undefined;
     try {
       client = await this.cluster.connect(signal);
       const lost = new Promise<void>((end) => client?.on('end', end));
-      client.on('notification', ({ payload = '' }: Notification) => {
-        const [, size, key = ''] = /^(\d+) (.+)$/s.exec(payload) ?? [];
-        this.#changes.announce({ key, size: Number(size) });
-      });
+      client.on('notification', ({ payload = '' }: Notification) =>
+        this.#changes.announce(objectIn(payload) as ObjectChange | undefined),
+      );
       const { rows } = await orAborted(client.query('SELECT pg_backend_pid() AS pid'), signal);
       // A pooler shows another process, and passes no notification on.
       if (rows[0].pid === fieldOf(client, 'processID')) {
@@ -140,7 +136,7 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
     }
     await clock.sleep(LOST_MS, signal).catch(() => undefined);
     if (signal.aborted) return;
-    this.#listening = undefined;
+    listening.abort();
     this.#changes.announce();
   }
 

@@ -4,7 +4,7 @@ const EPOCH = `extract(epoch FROM pg_postmaster_start_time()) || '/' ||
 
 const SERVER = `WITH server AS MATERIALIZED (SELECT clock_timestamp() AS now, ${EPOCH} AS epoch)`;
 
-export const TELL_EPOCH = `${SERVER} SELECT epoch FROM server`;
+export const READ_EPOCH = `${SERVER} SELECT epoch FROM server`;
 
 /** No age for rows of another epoch: the clocks of two servers are not compared. */
 const ANSWER = `(extract(epoch FROM server.now) * 1000)::float8 AS now, CASE WHEN o.epoch = server.epoch
@@ -79,7 +79,8 @@ export const DESCRIBE = `WITH server AS MATERIALIZED (SELECT pg_current_wal_inse
       ' so leases go back in time; set synchronous_standby_names', standbys)
     WHERE names = '' AND standbys > 0
     UNION ALL SELECT 'replication', 'warning', format('synchronous_standby_names = %s: after a promotion the old primary'
-      ' may acknowledge writes through another standby; use FIRST', names)
-    WHERE names ~* '^\\s*ANY\\M'
+      ' may acknowledge writes through another standby; have it wait for all, such as FIRST 2 (a, b)', names)
+    WHERE coalesce(substring(names FROM '(\\d+)\\s*\\(')::int, 1) <
+      CASE WHEN names LIKE '%*%' THEN standbys ELSE cardinality(string_to_array(names, ',')) END
     UNION ALL SELECT 'pooler', 'warning', 'no notifications: waiting tasks poll'
   ) AS facts (id, status, detail)`;

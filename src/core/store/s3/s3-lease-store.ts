@@ -64,13 +64,13 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
     const answer = await this.call(
       request,
       command,
-      async (abortSignal) => {
-        const output = await this.options.client.send(command, { abortSignal });
+      async (limit) => {
+        const output = await this.options.client.send(command, limit);
         return { ...output, text: (await output.Body?.transformToString('utf-8')) ?? '' };
       },
       classifyReply,
     );
-    if (typeof answer === 'string') return undefined;
+    if (answer === undefined) return undefined;
     const { output, reply } = answer;
     return {
       key,
@@ -104,14 +104,11 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
     const answer = await this.call(
       request,
       command,
-      (abortSignal) => this.options.client.send(command, { abortSignal }),
+      (limit) => this.options.client.send(command, limit),
       classifyReply,
     );
     // The SDK takes any page for an empty listing, also that of a portal which wants a login.
-    if (
-      typeof answer === 'string' ||
-      (answer.output.IsTruncated === undefined && answer.output.Name === undefined)
-    ) {
+    if (answer?.output.IsTruncated === undefined && answer?.output.Name === undefined) {
       throw senseless(
         request,
         `no listing: ${bucketInEndpoint(this.url, this.options.endpoint) ?? 'is this an S3 server?'}`,
@@ -144,10 +141,10 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
     const answer = await this.call(
       request,
       command,
-      (abortSignal) => this.options.client.send(command, { abortSignal }),
+      (limit) => this.options.client.send(command, limit),
       classifyReply,
     );
-    if (typeof answer === 'string') return { status: 'conflict' };
+    if (answer === undefined) return { status: 'conflict' };
     const { output, reply } = answer;
     return {
       status: 'written',
@@ -158,12 +155,7 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
 
   protected discard(request: StoreRequest, key: string): Promise<unknown> {
     const command = new DeleteObjectCommand(this.#object(key));
-    return this.call(
-      request,
-      command,
-      (abortSignal) => this.options.client.send(command, { abortSignal }),
-      classifyReply,
-    );
+    return this.call(request, command, (limit) => this.options.client.send(command, limit), classifyReply);
   }
 
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {

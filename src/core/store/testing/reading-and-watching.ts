@@ -209,7 +209,10 @@ export const WATCHING_AND_ENDING: Checks = {
     );
   },
 
-  'tells the same epoch after a write, and to another client, where it tells one': async (store, other) => {
+  'reports the same epoch after a write, and to another client, where it reports one': async (
+    store,
+    other,
+  ) => {
     const epoch = await store.epoch?.();
     ok(epoch === undefined || epoch !== '', 'an epoch is a text');
     await createFirst(store);

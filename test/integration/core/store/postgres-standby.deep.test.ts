@@ -66,11 +66,22 @@ it('doctor learns of a standby, and whether it is synchronous', async () => {
     status: 'warning',
     detail: expect.stringMatching(/^asynchronous, 1 /),
   });
-  await primary.query(`ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (b, c)'`);
-  await primary.query('SELECT pg_reload_conf()');
-  await expect.poll(() => facts(store)).toMatchObject({ detail: expect.stringMatching(/use FIRST$/) });
-  await primary.query(`ALTER SYSTEM SET synchronous_standby_names = 'b'`);
-  await primary.query('SELECT pg_reload_conf()');
+  const waitFor = async (names: string) => {
+    await primary.query(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
+    await primary.query('SELECT pg_reload_conf()');
+  };
+  for (const names of ['ANY 1 (b, c)', 'FIRST 1 (b, c)', 'b, c', '2 ( b, c, d )']) {
+    await waitFor(names);
+    const said = `synchronous_standby_names = ${names}: after a promotion the old primary`;
+    await expect.poll(() => facts(store)).toMatchObject({ detail: expect.stringContaining(said) });
+  }
+  for (const names of ['FIRST 2 (b, c)', 'any 2 (b, c)', '*', 'b']) {
+    await waitFor(names);
+    await expect.poll(() => facts(store)).toBeUndefined();
+    await waitFor('b, c');
+    await expect.poll(() => facts(store)).toBeDefined();
+  }
+  await waitFor('b');
   await expect.poll(() => facts(store)).toBeUndefined();
 });
 
