@@ -7,7 +7,7 @@ describe('an error about a setting', () => {
     ['https://token@host:9000', 'https://[redacted]@host:9000'],
     ['postgres://orders@db:5432,db2/app/x', 'postgres://orders@db:5432,db2/app/x'],
     ['postgres://orders:p4ss/w@db/app/x', 'postgres://[redacted]@db/app/x'],
-    ['postgres://orders:12@db/app/x', 'postgres://[redacted]@db/app/x'],
+    ['postgresql://orders:12@db/app/x', 'postgresql://[redacted]@db/app/x'],
     ['user:password@zk1:2181,zk2:2181', '[redacted]@zk1:2181,zk2:2181'],
     ['S3://user:p@ss@bucket', 'S3://[redacted]@bucket'],
   ])('neither shows nor keeps the credentials in %s', (value, shown) => {

@@ -10,7 +10,7 @@ const SECRET_TEXTS: readonly (readonly [pattern: RegExp, replacement: string])[]
   [/\b(digest:[^\s:"\\]*:)(?!PASSWORD(?:[\s,)"]|$))(?:[^\s"\\]|\\[^n])+/g, `$1${REDACTED}`],
   // Before a server of PostgreSQL a name alone is no secret.
   [
-    /(\b(?!postgres:\/\/[^\s"\\:@/]{1,128}@)[a-z][a-z0-9+.-]{0,20}:\/\/)(?:[^\s"\\/]|\\[^n])*@/gi,
+    /(\b(?!postgres(?:ql)?:\/\/[^\s"\\:@/]{1,128}@)[a-z][a-z0-9+.-]{0,20}:\/\/)(?:[^\s"\\/]|\\[^n])*@/gi,
     `$1${REDACTED}@`,
   ],
   // An AWS secret may contain a slash. A port is no secret.

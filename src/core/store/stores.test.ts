@@ -105,10 +105,10 @@ describe('a store URL', () => {
       },
     ],
     [
-      'postgres://db-1:6432,[::1]/leases/p/',
+      'postgresql://db-1:6432,[::1]/leases/p/',
       {
         kind: 'postgres',
-        url: 'postgres://db-1:6432,[::1]/leases/p',
+        url: 'postgresql://db-1:6432,[::1]/leases/p',
         servers: [
           { host: 'db-1', port: 6432, address: 'db-1:6432' },
           { host: '::1', port: 5432, address: '[::1]:5432' },

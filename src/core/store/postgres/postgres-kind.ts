@@ -5,7 +5,7 @@ const SUCH_AS = 'postgres://USER@HOST:5432[,HOST:5432]…/DB/prefix';
 
 /** The rows of a table in PostgreSQL that have this prefix. */
 export const POSTGRES: StoreKind<PostgresStoreOptions> = {
-  schemes: ['postgres'],
+  schemes: ['postgres', 'postgresql'],
   form: 'postgres://USER@HOST:5432/DB/prefix',
 
   parse(text, { fail }) {
