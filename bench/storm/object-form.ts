@@ -24,7 +24,7 @@ export const nativeForm: ObjectForm = {
   held: (id, now, durationMs, renewal) => {
     const held = tenure(id, now, durationMs);
     const width = { idWidth: held.idWidth, narrowIdsUntil: held.narrowIdsUntil };
-    return nativeCodec.encode(renewed(held, { renewal, storeNow: now, knownNodes: {}, width }));
+    return nativeCodec.encode(renewed(held, { renewal, durationMs, storeNow: now, knownNodes: {}, width }));
   },
 };
 

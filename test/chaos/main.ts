@@ -30,6 +30,7 @@ interface Flags {
   readonly duration: number;
   readonly shards: number;
   readonly linear?: boolean;
+  readonly tune: readonly number[];
 }
 
 function readFlags(args: readonly string[]): Flags {
@@ -55,6 +56,12 @@ function readFlags(args: readonly string[]): Flags {
     .option('--tasks <n>', 'how many tasks there are at a time', number(2, 100, true), 10)
     .option('--ids <n>', 'how many node ids they share', number(1, 100, true), 5)
     .option('--duration <time>', 'how long a lease lasts, such as 3s or 1500ms', duration, 3_000)
+    .option(
+      '--tune <times>',
+      'durations that an operator sets one after the other, such as 60s,5s; then every other task is spared',
+      (text: string) => text.split(',').map(duration),
+      [],
+    )
     .allowExcessArguments(false)
     .exitOverride();
   return program.parse(args, { from: 'user' }).opts<Flags>();
@@ -95,7 +102,7 @@ async function startStore({
 }
 
 async function chaos(flags: Flags): Promise<number> {
-  const { minutes, seed, tasks, ids, shards, duration, linear } = flags;
+  const { minutes, seed, tasks, ids, shards, duration, linear, tune } = flags;
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
   const { store, description, stop } = await startStore(flags);
@@ -113,7 +120,7 @@ async function chaos(flags: Flags): Promise<number> {
       store,
       lengthMs: minutes * 60_000,
       seed,
-      ...{ tasks, ids, shards },
+      ...{ tasks, ids, shards, tune },
       ...(history && { history }),
       durationMs: duration,
       onProgress,

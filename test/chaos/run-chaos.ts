@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runCli } from '../support/processes.js';
+import { monotonicMicros } from './act.js';
 import { seededRandom } from '../support/virtual-clock.js';
 import type { ChaosStore } from './chaos-store.js';
 import type { Findings, Glance } from './judge.js';
@@ -32,6 +33,11 @@ export interface ChaosOptions {
   readonly ids?: number;
   /** How many shards they share; then each task is a program, and contends for a lock. @default 0 */
   readonly shards?: number;
+  /**
+   * The durations that an operator gives the cluster, one after the other, in milliseconds. Then no fault hits
+   * every other task, which has to keep its node id. @default none
+   */
+  readonly tune?: readonly number[];
   /** A file that gets each act as a line. @default none */
   readonly history?: string;
   /** The lease's duration, in milliseconds. @default 3000 */
@@ -57,8 +63,11 @@ export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
   readonly specs: readonly SlotSpec[];
   readonly ids: number;
   readonly shards: number;
+  /** The longest one. */
   readonly durationMs: number;
   readonly graceMs: number;
+  /** The holders that have not followed the last change of the duration in time. */
+  readonly late: readonly string[];
   /** What was wrong with the objects in the store. */
   readonly storeProblems: readonly string[];
   /** How many times the objects in the store were read, in addition to the reads of the tasks. */
@@ -96,7 +105,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 
 async function observed(options: ChaosOptions, observer: Observer): Promise<ChaosResult> {
   const { store, lengthMs, patienceMs = 0, seed, durationMs = 3_000 } = options;
-  const { shards = 0, tasks = 10, ids = 5 } = options;
+  const { shards = 0, tasks = 10, ids = 5, tune = [] } = options;
+  const longestMs = Math.max(durationMs, ...tune);
   const { url, endpoint } = store.address();
   const operator = {
     options: ['--store', url, ...(endpoint === '' ? [] : ['--endpoint', endpoint])],
@@ -106,7 +116,9 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
 
   const random = seededRandom(seed);
   const surroundings: Surroundings = { store, pipe: observer.pipe };
-  const slots = slotSpecs(tasks, shards).map((spec) => new Slot(spec, surroundings, random));
+  const slots = slotSpecs(tasks, { shards, spares: tune.length > 0 }).map(
+    (spec) => new Slot(spec, surroundings, random),
+  );
   const faults: FaultRecord[] = [];
   const watch = new StoreWatch(store.read, ids, store.goesBack);
   // Aborts when the time is up, when the caller wants it, or when something failed. Not made by
@@ -126,7 +138,13 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
     faults,
     ends: slots.flatMap(({ ends }) => ends),
   });
-  const leases = leastTenures({ elapsedMs: lengthMs, lengthMs, ids, durationMs, graceMs: GRACE_MS });
+  const leases = leastTenures({
+    elapsedMs: lengthMs,
+    lengthMs,
+    ids,
+    durationMs: longestMs,
+    graceMs: GRACE_MS,
+  });
   // Each shard is to change hands, and locks count as well.
   const least = leases + 3 * shards;
   const isConclusive = () => {
@@ -144,16 +162,29 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
     if (overdueMs >= patienceMs || (overdueMs >= 0 && isConclusive())) end();
   }, LOOK_EVERY_MS);
   const reporting = setInterval(() => options.onProgress?.(progress()), REPORT_EVERY_MS);
+  let late: readonly string[] = [];
   try {
     for (const slot of slots) await slot.open();
     await Promise.all([
       makeTrouble(
-        { slots, random, durationMs, ids, operator, signal, pace: shards > 0 ? SHARDS_PACE : 1 },
+        {
+          slots: slots.filter(({ spec }) => !spec.spared),
+          random,
+          durationMs,
+          ids,
+          operator,
+          signal,
+          pace: shards > 0 ? SHARDS_PACE : 1,
+        },
         (fault) => faults.push(fault),
       ),
       watch.watch(signal),
+      retune(tune, { operator, everyMs: lengthMs / (tune.length + 1), signal }, (fault) =>
+        faults.push(fault),
+      ),
       store.harm?.(seededRandom(seed ^ 1), signal, (fault) => faults.push(fault)),
     ]);
+    late = await lateHolders(tune.at(-1), operator);
   } finally {
     end();
     options.signal?.removeEventListener('abort', end);
@@ -171,8 +202,9 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
     specs: slots.map(({ spec }) => spec),
     ids,
     shards,
-    durationMs,
+    durationMs: longestMs,
     graceMs: GRACE_MS,
+    late,
     storeProblems: [...watch.problems],
     storeLooks: watch.looks,
     leftovers,
@@ -181,23 +213,59 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
 
 /**
  * Every other one runs `nodelease run`; two of each kind have a host whose wall clock is wrong; library tasks
- * renew inline and in a worker by turns. With shards all are library tasks.
+ * renew inline and in a worker by turns. With shards all are library tasks. Where some are spared, they are
+ * half of each kind.
  */
-export function slotSpecs(tasks: number, shards = 0): SlotSpec[] {
+export function slotSpecs(
+  tasks: number,
+  { shards = 0, spares = false }: { readonly shards?: number; readonly spares?: boolean } = {},
+): SlotSpec[] {
   return Array.from({ length: tasks }, (_, number) => ({
     number,
     kind: shards === 0 && number % 2 === 0 ? ('run' as const) : ('library' as const),
     shards,
+    spared: spares && number % 4 < 2,
     keeper: number % 4 < 2 ? ('inline' as const) : ('worker' as const),
     clockHours: ([10, 10, -10, -10] as const)[number % 10] ?? (0 as const),
   }));
 }
 
-async function initialize(
-  operator: { readonly options: readonly string[]; readonly env: Readonly<Record<string, string>> },
-  ids: number,
-  durationMs: number,
+/** An operator gives the cluster one duration after the other. */
+async function retune(
+  durations: readonly number[],
+  { operator, everyMs, signal }: { operator: Operator; everyMs: number; signal: AbortSignal },
+  record: (fault: FaultRecord) => void,
 ): Promise<void> {
+  for (const durationMs of durations) {
+    await sleep(everyMs, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    await tuned(durationMs, operator);
+    const name = `duration of ${durationMs} ms`;
+    record({ name, at: monotonicMicros(), lengthMs: 0, slot: undefined, taskId: 'of an operator' });
+  }
+}
+
+async function lateHolders(durationMs: number | undefined, operator: Operator): Promise<readonly string[]> {
+  if (durationMs === undefined) return [];
+  const { late } = JSON.parse(await tuned(durationMs, operator));
+  return late.map(({ id, durationMs: ms }: { id: number; durationMs: number }) => `${id} (${ms} ms)`);
+}
+
+async function tuned(durationMs: number, operator: Operator): Promise<string> {
+  const words = ['tune', '--duration', `${durationMs}ms`, '--json', ...operator.options];
+  const command = runCli(words, { env: operator.env });
+  const { code } = await command.exit;
+  if (code !== 0) throw new Error(`nodelease tune failed with exit code ${code}: ${command.stderr()}`);
+  return command.stdout();
+}
+
+/** Options and environment with which an operator's command reaches the store. */
+interface Operator {
+  readonly options: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+async function initialize(operator: Operator, ids: number, durationMs: number): Promise<void> {
   const settings = ['--nodes', String(ids), '--duration', `${durationMs}ms`, '--grace', `${GRACE_MS}ms`];
   const init = runCli(['init', ...operator.options, ...settings], { env: operator.env });
   const { code } = await init.exit;

@@ -18,6 +18,8 @@ export interface SlotSpec {
   readonly keeper: 'inline' | 'worker';
   /** How many shards its tasks share, each of them with a lock as well; 0 for node ids alone. */
   readonly shards: number;
+  /** Whether no fault hits its tasks. */
+  readonly spared: boolean;
   /** How far the wall clock of its host is off, in hours. */
   readonly clockHours: 0 | 10 | -10;
 }

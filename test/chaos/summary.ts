@@ -5,6 +5,8 @@ import type { SlotSpec } from './slot.js';
 
 /** Exit codes that no fault may lead to: a wrong call, an unforeseen error. */
 const UNFORESEEN = [1, 64, 70, 126, 127];
+/** Of a task that was asked to end. */
+const TERMINATED = 143;
 /** Signals that were not sent. */
 const UNSENT: readonly (NodeJS.Signals | null)[] = [
   'SIGABRT',
@@ -37,7 +39,7 @@ export function leastTenures({
 
 /** What is wrong with a run; nothing, when it passed. */
 export function failuresOf(result: ChaosResult): string[] {
-  const { findings, storeProblems, specs, ends, leftovers, faults, shards } = result;
+  const { findings, storeProblems, specs, ends, leftovers, faults, shards, late } = result;
   const failures = [
     ...findings.violations.map((violation) => describeViolation(violation, result)),
     ...storeProblems,
@@ -56,6 +58,11 @@ export function failuresOf(result: ChaosResult): string[] {
     failures.push(`${findings.disordered} acts came out of order: the observer cannot be trusted`);
   if (findings.lost > findings.acts * LOST_SHARE)
     failures.push(`${findings.lost} acts were lost: the observer was blind for too long`);
+  for (const { spec, code, log } of ends)
+    if (spec.spared && code !== TERMINATED)
+      failures.push(`a ${describeSpec(spec)} ended with ${code}, and no fault hit it:\n${log}`);
+  if (late.length > 0)
+    failures.push(`not all have followed the last change of the duration: ${late.join(', ')}`);
   if (leftovers > 0) failures.push(`${leftovers} processes outlived their tasks`);
   for (const { spec, code, signal, log } of ends) {
     if (code !== null && UNFORESEEN.includes(code))
@@ -102,6 +109,14 @@ export function summary(result: ChaosResult): string {
       : []),
     ['on wrong clocks', `${onClock(10)} tenures at +10 h, ${onClock(-10)} at -10 h`],
     ['take-overs', `${takeOvers(ends)} of expired leases`],
+    ...(specs.some(({ spared }) => spared)
+      ? [
+          [
+            'spared',
+            `${specs.filter(({ spared }) => spared).length} tasks, ${sparedEnds(ends)} of them ended early`,
+          ] as [string, string],
+        ]
+      : []),
     ['tasks', `${ends.length} ended: ${tally(ends.map(({ code, signal }) => String(signal ?? code)))}`],
     [
       'acts',
@@ -118,6 +133,11 @@ export function summary(result: ChaosResult): string {
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
+}
+
+/** How many tasks ended that no fault hit, before they were asked to. */
+function sparedEnds(ends: ChaosProgress['ends']): number {
+  return ends.filter(({ spec, code }) => spec.spared && code !== TERMINATED).length;
 }
 
 /** Which sort of task, or of host, never had a node id: what is said of it would rest on nothing. */

@@ -134,7 +134,10 @@ async function evict(
   const stuck = slots
     .filter((slot) => busy.get(slot)?.size)
     .flatMap((slot) => slot.task?.acting?.nodeId ?? []);
-  const id = stuck[Math.floor(random.next() * stuck.length)] ?? Math.floor(random.next() * ids);
+  const held = slots.flatMap((slot) => slot.task?.acting?.nodeId ?? []);
+  const any = Math.floor(random.next() * ids);
+  const id = stuck[Math.floor(random.next() * stuck.length)] ?? held[any % held.length] ?? -1;
+  if (id < 0) return;
   const command = runCli(['release', String(id), '--force', ...operator.options], { env: operator.env });
   await command.exit;
   const [, taskId] = /taken away from task (\S+?):/.exec(command.stdout()) ?? [];

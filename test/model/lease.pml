@@ -9,17 +9,72 @@
  */
 
 /* Ticks of the store's clock. They are moments: an age of n ticks is a little more than n, so `age >= n` says "older than n". */
+#if defined(ROUNDED_DOWN) || defined(HALF_OF_REST)
+#define DURATION 4
+#endif
+#ifndef DURATION
 #define DURATION 3
+#endif
 #define GRACE 1
 /* How long before the deadline a holder gives up (rule 6: at five sixths). */
 #define MARGIN 1
 
+/*
+ * With TUNED the duration changes: a claim and a renewal have SHORT or DURATION, as any memory of the settings may have it. So there is no
+ * settings object: contenders go by the duration in the lease.
+ */
+#define SHORT 2
+
 /* ---- The planted bugs ---- */
 
-#ifdef NO_GRACE /* rule 4: a contender waits for the duration alone */
-#define LIMIT DURATION
+#ifdef SHORTER_AT_ONCE /* rule 14: a renewal has the duration of the settings, however much is left */
+#define TUNED
+#endif
+#ifdef LONGER_WHEN_READ /* rule 14: a longer duration counts for the last write as soon as it is read */
+#define TUNED
+#endif
+#ifdef ROUNDED_DOWN /* rule 14: what is left is rounded down */
+#define TUNED
+#endif
+#ifdef HALF_OF_REST /* rule 14: a renewal has half of what is left, or the duration of the settings */
+#define TUNED
+#endif
+
+/* Another reading: a renewal has the duration of the settings, and a holder believes until the smallest deadline of its known write and of
+ * all that it has sent since. */
+#ifdef READ_BACK_CLEARS /* with the smallest deadline: a read of the known write clears the later ones */
+#define SMALLEST
+#endif
+#ifdef NEWEST_BOUND /* with the smallest deadline: of the later writes only the latest counts */
+#define SMALLEST
+#endif
+#ifdef REFUSAL_CLEARS /* with the smallest deadline: a refusal clears all later ones, though one of them may have caused it */
+#define SMALLEST
+#endif
+#ifdef SMALLEST
+#define TUNED
+#define LEFT(t) (known[t].left < bound[t] -> known[t].left : bound[t])
+#define UNBOUND(t) bound[t] = FOR_EVER
+#define FOR_EVER 15
 #else
-#define LIMIT (DURATION + GRACE)
+#define LEFT(t) known[t].left
+#define UNBOUND(t) skip
+#endif
+
+#ifdef EVICT_BY_SETTINGS /* rule 9: a tombstone has the duration of the settings, not that of the lease */
+#define TUNED
+#define TRUSTED_FOR SHORT
+#else
+#define TRUSTED_FOR object.lasts
+#endif
+
+#ifdef NO_GRACE /* rule 4: a contender waits for the duration alone */
+#define LIMIT object.lasts
+#elif defined(BY_SETTINGS) /* rule 4: a contender goes by the duration of the settings, not by that of the lease */
+#define TUNED
+#define LIMIT (SHORT + GRACE)
+#else
+#define LIMIT (object.lasts + GRACE)
 #endif
 
 #ifdef UPPER_AGE /* rule 4: a contender goes by the upper bound of the age, which the store reports as an interval around the true one */
@@ -33,7 +88,7 @@
 #ifdef BELIEVE_TIMER /* rule 3: a holder believes until a timer fires when time is up, and timers are late */
 #define WORKING(t) works[t]
 #else
-#define WORKING(t) (works[t] && known[t].left > 0)
+#define WORKING(t) (works[t] && LEFT(t) > 0)
 #endif
 
 #ifdef DEADLINE_FROM_REPLY /* rule 3: the deadline counts from the reply */
@@ -51,7 +106,7 @@
 #ifdef REVIVE /* rule 3: a reply or a look at the object that comes after the deadline brings the tenure back */
 #define NOT_OVER(t) true
 #else
-#define NOT_OVER(t) (known[t].left > 0)
+#define NOT_OVER(t) (LEFT(t) > 0)
 #endif
 
 #ifdef UNKNOWN_IS_APPLIED /* rule 5: a write of unknown outcome is taken as applied */
@@ -130,6 +185,7 @@ typedef Write {
   mtype:etag match;
   byte version;
   bool claims;  /* It begins a tenure. */
+  byte lasts;   /* The duration in it. */
   byte left;    /* Rule 3: ticks until its sender's monotonic clock, read before it was sent, has counted the duration. */
   bool stands   /* It is what stands in the object. */
 };
@@ -137,6 +193,7 @@ typedef Write {
 typedef Object {
   mtype:body body;
   byte holder;
+  byte lasts;   /* The duration in it; in a trusted tombstone that of the lease that it replaced. */
   bool trusted; /* A tombstone of a forced release whose holder may still trust its lease (`durationMs` > 0, rule 9). */
   byte age      /* Since it was written, by the store's clock; as long as somebody asks for it. */
 };
@@ -152,8 +209,16 @@ Write earlier[2];
 #ifdef CREDIT_NEWEST
 byte latest[2];
 #endif
+#ifdef SMALLEST
+/* The smallest deadline of the writes that were sent after the last one known to be applied. */
+byte bound[2];
+#endif
+#ifdef TUNED
+byte remains;
+#endif
 
 #define IN_TIME(w) (w.left > MARGIN)
+#define ON_TIME(t) (LEFT(t) > MARGIN)
 #define FREE (object.body == vacant || object.body == tombstone && !object.trusted || REPORTED_AGE >= LIMIT) /* rule 4: lease-state.ts, availability() */
 #define FITS(w) (w.match == current || w.match == anything || w.match == of_vacant && object.body == vacant)
 #define MINE(t) (object.body == held && (SHOWN(newest[t]) || SHOWN(earlier[t]) || known[t].stands))
@@ -178,7 +243,7 @@ never {
 #define VERSION_MY_OWN (version[0] != version[1] || version[0] == OLD)
 
 /* Rule 3: a tenure whose deadline has passed is over. A task that reads that a lease has expired may rely on it. */
-#define NEVER_REVIVED(t) (known[t].left > 0)
+#define NEVER_REVIVED(t) (LEFT(t) > 0)
 
 #ifdef PROOFS
 /* Whether a reader has been able to see that the lease of task t has expired. */
@@ -202,7 +267,7 @@ proctype reader(byte t) {
 /* ---- The store ---- */
 
 inline forget(w) {
-  w.at = nowhere; w.body = vacant; w.match = outdated; w.version = NONE; w.claims = false; w.left = 0; w.stands = false
+  w.at = nowhere; w.body = vacant; w.match = outdated; w.version = NONE; w.claims = false; w.left = 0; w.lasts = 0; w.stands = false
 }
 
 /* The object has changed: an etag of what stood there is good for nothing any more. */
@@ -235,6 +300,7 @@ inline apply(w, t) {
   printf("store: applies what task %d wrote\n", t);
   object.body = w.body;
   object.holder = (w.body == held -> t : 0);
+  object.lasts = w.lasts;
   object.trusted = false;
   object.age = 0;
 #ifdef PROOFS
@@ -270,12 +336,59 @@ proctype network(byte t) {
  * clock counts at most the grace more than this one does. A slow clock is GRACE ticks short; one that is fast ends a lease early.
  */
 inline start(w) {
-  if :: w.left = DURATION :: w.left = DURATION + GRACE fi
+#ifdef TUNED
+  if :: w.lasts = SHORT :: w.lasts = DURATION fi;
+#else
+  w.lasts = DURATION;
+#endif
+  if :: w.left = w.lasts :: w.left = w.lasts + GRACE fi
+}
+
+#if !defined(TUNED) || defined(SHORTER_AT_ONCE) || defined(SMALLEST)
+#define START_RENEWAL(t) start(newest[t])
+#else
+#define START_RENEWAL(t) never_back(newest[t], t)
+#endif
+#ifdef ROUNDED_DOWN
+#define ROUNDED (remains > 0 -> remains - 1 : 0)
+#elif defined(HALF_OF_REST)
+#define ROUNDED ((remains + 1) / 2)
+#else
+#define ROUNDED remains
+#endif
+/*
+ * Rule 14. What its own clock says is left until the known deadline is up to GRACE ticks less than the store's clock will count. By the same
+ * clock the renewal's deadline is no earlier, unless it is too short.
+ */
+inline never_back(w, t) {
+  if :: w.lasts = SHORT :: w.lasts = DURATION fi;
+  if :: remains = known[t].left :: remains = known[t].left - GRACE fi;
+  if :: remains > known[t].lasts -> remains = known[t].lasts :: else -> skip fi;
+  remains = ROUNDED;
+  if :: w.lasts < remains -> w.lasts = remains :: else -> skip fi;
+#if defined(ROUNDED_DOWN) || defined(HALF_OF_REST)
+  if :: w.left = w.lasts :: w.left = w.lasts + GRACE fi;
+#else
+  w.left = (w.lasts > known[t].left -> w.lasts : known[t].left);
+  if :: w.left < w.lasts + GRACE -> w.left++ :: skip fi;
+#endif
+  remains = 0
 }
 
 inline go(t) {
   newest[t].at = under_way;
-  if :: newest[t].body == held -> start(newest[t]) :: else -> skip fi
+  if
+  :: newest[t].body == held && newest[t].claims -> start(newest[t])
+  :: newest[t].body == held && !newest[t].claims -> START_RENEWAL(t);
+#ifdef NEWEST_BOUND
+     bound[t] = newest[t].left
+#elif defined(SMALLEST)
+     if :: newest[t].left < bound[t] -> bound[t] = newest[t].left :: else -> skip fi
+#else
+     skip
+#endif
+  :: else -> skip
+  fi
 #ifdef CREDIT_NEWEST
   ; latest[t] = newest[t].left
 #endif
@@ -290,7 +403,7 @@ inline make_room(t) {
   if
   :: newest[t].at == late ->
      earlier[t].at = late; earlier[t].body = newest[t].body; earlier[t].match = newest[t].match; earlier[t].version = newest[t].version;
-     earlier[t].claims = newest[t].claims; earlier[t].left = newest[t].left
+     earlier[t].claims = newest[t].claims; earlier[t].left = newest[t].left; earlier[t].lasts = newest[t].lasts
   :: else -> skip
   fi;
   forget(newest[t])
@@ -313,7 +426,8 @@ inline give_up(t) {
 
 /* The last write known to be applied is this one: its etag, and the deadline by when it was sent (rule 3). */
 inline adopt(t, w, ticks) {
-  known[t].left = ticks; known[t].stands = w.stands;
+  known[t].left = ticks; known[t].stands = w.stands; known[t].lasts = w.lasts;
+  UNBOUND(t);
   forget(w)
 }
 
@@ -332,7 +446,12 @@ inline read_back(t) {
   if
   :: SHOWN(newest[t]) -> adopt(t, newest[t], LEFT_OF(newest[t], t))
   :: !SHOWN(newest[t]) && SHOWN(earlier[t]) -> adopt(t, earlier[t], LEFT_OF(earlier[t], t))
-  :: !SHOWN(newest[t]) && !SHOWN(earlier[t]) -> known[t].left = LEFT_OF(known[t], t)
+  :: !SHOWN(newest[t]) && !SHOWN(earlier[t]) ->
+#ifdef READ_BACK_CLEARS
+     UNBOUND(t)
+#else
+     known[t].left = LEFT_OF(known[t], t)
+#endif
   fi
 }
 
@@ -347,7 +466,8 @@ inline end(t) {
 #ifdef PROOFS
   expired[t] = false;
 #endif
-  works[t] = false; version[t] = NONE; known[t].left = 0; known[t].stands = false;
+  works[t] = false; version[t] = NONE; known[t].left = 0; known[t].lasts = 0; known[t].stands = false;
+  UNBOUND(t);
   make_room(t);
   if :: earlier[t].at == late -> earlier[t].left = 0 :: else -> forget(earlier[t]) fi
 }
@@ -374,15 +494,24 @@ contend: /* acquirer.ts: the object is read; any time may pass before the answer
 
 hold: /* holder.ts, #keep(). The deadline of known is what isValid() compares with the clock (rule 3). */
   if
-  :: atomic { IN_TIME(known[me]) -> printf("task %d: renews\n", me); send(me, held, RENEWAL_MATCH(me), version[me]) }
-  :: atomic { known[me].left > 0 -> leave(me); goto release }
+#ifdef LONGER_WHEN_READ
+  :: atomic { LEFT(me) > 0 && known[me].lasts == SHORT ->
+       printf("task %d: reads a longer duration\n", me);
+       known[me].left = known[me].left + DURATION - SHORT; known[me].lasts = DURATION; goto hold }
+#endif
+  :: atomic { ON_TIME(me) -> printf("task %d: renews\n", me); send(me, held, RENEWAL_MATCH(me), version[me]) }
+  :: atomic { LEFT(me) > 0 -> leave(me); goto release }
   :: atomic { end(me); goto contend } /* A crash, whose guard ends the work; or rules 6 and 7, out of time. */
   fi;
   if
   :: atomic { newest[me].at == applied && NOT_OVER(me) ->
        assert(NEVER_REVIVED(me)); SENT_AT_REPLY(newest[me]); adopt(me, newest[me], newest[me].left); goto hold }
   :: atomic { newest[me].at == applied && !NOT_OVER(me) -> end(me); goto contend }
-  :: atomic { newest[me].at == refused -> forget(newest[me]) }
+  :: atomic { newest[me].at == refused -> forget(newest[me])
+#ifdef REFUSAL_CLEARS
+     ; bound[me] = (earlier[me].at == late -> earlier[me].left : FOR_EVER)
+#endif
+     }
   :: atomic { give_up(me) }
   fi;
 
@@ -390,13 +519,13 @@ doubt: /* Rules 5 and 6: what became of the renewal is not known. */
   if
   :: atomic { MINE(me) && NOT_OVER(me) -> read_back(me); goto hold }
   :: atomic { !MINE(me) -> printf("task %d: finds that the lease is lost\n", me); end(me); goto contend }
-  :: atomic { !IN_TIME(known[me]) -> end(me); goto contend }
-  :: atomic { known[me].left > 0 -> leave(me); goto release }
+  :: atomic { !ON_TIME(me) -> end(me); goto contend }
+  :: atomic { LEFT(me) > 0 -> leave(me); goto release }
   fi;
 
 release: /* Rule 8: keeper.ts, giveBack(). The object is read wherever the etag may be out of date. */
   if
-  :: atomic { MINE(me) && known[me].left > 0 -> read_back(me); send(me, RELEASE_BODY, (known[me].stands -> current : outdated), RELEASE_VERSION(me)) }
+  :: atomic { MINE(me) && LEFT(me) > 0 -> read_back(me); send(me, RELEASE_BODY, (known[me].stands -> current : outdated), RELEASE_VERSION(me)) }
   :: atomic { end(me); goto contend }
   fi;
   if
@@ -414,7 +543,8 @@ proctype operator() {
   do
   :: atomic { object.body == held ->
        printf("operator: the id is released by force\n");
-       object.trusted = STILL_TRUSTED; object.body = tombstone; object.holder = 0; object.age = 0;
+       object.trusted = STILL_TRUSTED; object.lasts = (object.trusted -> TRUSTED_FOR : 0);
+       object.body = tombstone; object.holder = 0; object.age = 0;
        object_changes(); version_rises() }
   od
 }
@@ -438,6 +568,10 @@ proctype clock() {
        if :: latest[0] > 0 -> latest[0]-- :: else -> skip fi;
        if :: latest[1] > 0 -> latest[1]-- :: else -> skip fi
 #endif
+#ifdef SMALLEST
+       if :: bound[0] > 0 && bound[0] < FOR_EVER -> bound[0]-- :: else -> skip fi;
+       if :: bound[1] > 0 && bound[1] < FOR_EVER -> bound[1]-- :: else -> skip fi
+#endif
      }
   od
 }
@@ -447,6 +581,7 @@ init {
     object.body = vacant;
     forget(known[0]); forget(newest[0]); forget(earlier[0]);
     forget(known[1]); forget(newest[1]); forget(earlier[1]);
+    UNBOUND(0); UNBOUND(1);
     run task(0); run network(0); run task(1); run network(1); run operator(); run clock()
 #ifdef PROOFS
     ; run reader(0); run reader(1)

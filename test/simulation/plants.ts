@@ -29,6 +29,40 @@ const retirement = 'src/core/lease/operate/retirement.js';
 const tenureTime = 'src/core/lease/hold/store-tenure-time.js';
 const settledEpoch = 'src/core/lease/acquire/settled-epoch.js';
 
+/** Lines of the keeper, and what a renewal carries. */
+const DEADLINE = 'return this.#sentAt + this.#held.durationMs;';
+const CARRIES = 'Math.max(durationMs, Math.ceil(this.deadline - sentAt))';
+
+/**
+ * The other reading of durations that change: a renewal carries the settings' duration, and a holder believes
+ * until the smallest deadline of its known write and of those that it has sent since. It takes promises back;
+ * and with these mistakes two tasks hold an id.
+ */
+const smallestOfSent = (sent: string, more: readonly Edit[] = []): readonly Edit[] => [
+  { file: keeper, from: CARRIES, to: 'durationMs' },
+  {
+    file: keeper,
+    from: DEADLINE,
+    to: `return Math.min(this.#sentAt + this.#held.durationMs, ...this.bounds?.values() ?? []);`,
+  },
+  {
+    file: keeper,
+    from: 'this.#sent.set(next.renewal, sentAt);',
+    to: `this.#sent.set(next.renewal, sentAt);\n        this.bounds = new Map([${sent}[next.renewal, sentAt + next.durationMs]]);`,
+  },
+  {
+    file: keeper,
+    from: 'this.#sentAt = sentAt;\n        this.#limitRequests();',
+    to: `this.#sentAt = sentAt;
+        this.#limitRequests();
+        for (const renewal of this.bounds?.keys() ?? [])
+            if (renewal <= held.renewal)
+                this.bounds.delete(renewal);`,
+  },
+  ...more,
+];
+const ALL_SENT = '...(this.bounds ?? []), ';
+
 /** Every mistake that the simulator is known to find, by the name that `--plant` takes. */
 export const PLANTS: readonly Plant[] = [
   {
@@ -48,8 +82,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: claim,
-        from: 'return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil, previous: former };',
-        to: 'return { id, held, etag: applied, sentAt: clock.monotonic(), expiresAfterMs, stampedUntil, previous: former };',
+        from: 'return { id, held, etag: applied, sentAt, graceMs, stampedUntil, previous: former };',
+        to: 'return { id, held, etag: applied, sentAt: clock.monotonic(), graceMs, stampedUntil, previous: former };',
       },
       {
         file: keeper,
@@ -131,13 +165,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: leaseState,
-        from: 'const limitMs = durationMs + Math.max(graceMs, leastGraceMs(durationMs));',
-        to: 'const limitMs = durationMs + 0 * graceMs;',
-      },
-      {
-        file: candidates,
-        from: 'const needMs = cluster.durationMs + cluster.graceMs;',
-        to: 'const needMs = cluster.durationMs;',
+        from: 'return durationMs + Math.max(graceMs, leastGraceMs(durationMs));',
+        to: 'return durationMs + 0 * graceMs;',
       },
     ],
   },
@@ -209,8 +238,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: keeper,
-        from: 'return this.#sentAt + this.options.timing.durationMs;',
-        to: 'return this.#sentAt + this.options.timing.durationMs + 60;',
+        from: DEADLINE,
+        to: 'return this.#sentAt + this.#held.durationMs + 60;',
       },
     ],
   },
@@ -369,8 +398,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: claim,
-        from: 'Math.max(this.#lastIdTimestamp(previous, durationMs, mark), idFloor);',
-        to: 'this.#lastIdTimestamp(previous, durationMs, mark);',
+        from: 'Math.max(this.#lastIdTimestamp(previous, longestMs, mark), idFloor);',
+        to: 'this.#lastIdTimestamp(previous, longestMs, mark);',
       },
     ],
   },
@@ -551,6 +580,78 @@ export const PLANTS: readonly Plant[] = [
         file: 'test/simulation/world/simulated-process.js',
         from: 'this.resumedAt = this.scheduler.now;',
         to: 'this.resumedAt = this.scheduler.now;\n        this.stoodMs = (this.stoodMs ?? 0) + this.scheduler.now - this.stoppedAt;\n        this.stoppedAt = undefined;',
+      },
+    ],
+  },
+  {
+    name: 'shorter-at-once',
+    breaks:
+      'a renewal carries the duration of the settings, and the deadline is that of the known write (rule 14)',
+    edits: [{ file: keeper, from: CARRIES, to: 'durationMs' }],
+  },
+  {
+    name: 'longer-once-read',
+    breaks: 'a longer duration counts when it is read, and not when it is written (rule 14)',
+    edits: [{ file: keeper, from: DEADLINE, to: 'return this.#sentAt + this.#settings.durationMs;' }],
+  },
+  {
+    name: 'rounded-down',
+    breaks: 'what is left until the deadline is rounded down (rule 14)',
+    edits: [{ file: keeper, from: CARRIES, to: 'Math.max(durationMs, Math.floor(this.deadline - sentAt))' }],
+  },
+  {
+    name: 'half-of-the-rest',
+    breaks: 'a renewal goes back as far as half of what is left until the deadline (rule 14)',
+    edits: [
+      { file: keeper, from: CARRIES, to: 'Math.max(durationMs, Math.ceil((this.deadline - sentAt) / 2))' },
+    ],
+  },
+  {
+    name: 'read-back-clears',
+    breaks: 'a read of the known write is taken for a proof that no later one is applied (rule 14)',
+    edits: smallestOfSent(ALL_SENT, [
+      {
+        file: keeper,
+        from: 'this.#adopt(state, object.etag);',
+        to: 'this.bounds = undefined;\n            this.#adopt(state, object.etag);',
+      },
+    ]),
+  },
+  {
+    name: 'newest-bound',
+    breaks: 'only the latest write is thought of, not those before it that may be applied (rule 14)',
+    edits: smallestOfSent(''),
+  },
+  {
+    name: 'refusal-clears',
+    breaks: 'a refusal is taken for a proof that no earlier write was applied (rule 14)',
+    edits: smallestOfSent(ALL_SENT, [
+      {
+        file: keeper,
+        from: "if (result === 'written' || !this.isHeld)\n            return;",
+        to: "if (result === 'written' || !this.isHeld)\n            return;\n        this.bounds = undefined;",
+      },
+    ]),
+  },
+  {
+    name: 'takes-by-settings',
+    breaks: 'a contender goes by the duration of the settings, not by that of the lease (rule 4)',
+    edits: [
+      {
+        file: acquirer,
+        from: 'const chance = availability(state, object.age, config.graceMs);',
+        to: "const chance = availability(state.kind === 'held' ? { ...state, durationMs: config.durationMs } : state, object.age, config.graceMs);",
+      },
+    ],
+  },
+  {
+    name: 'forgets-the-longest',
+    breaks: 'a shorter duration lowers the longest one that there ever was (rule 15)',
+    edits: [
+      {
+        file: 'src/core/lease/operate/tune.js',
+        from: 'const longestMs = Math.max(config.longestMs, durationMs);',
+        to: 'const longestMs = durationMs;',
       },
     ],
   },

@@ -19,6 +19,7 @@ import { drawRestores, planRestores } from './world/restores.js';
 import { Scaling } from './world/scaling.js';
 import { SimulatedProcess } from './world/simulated-process.js';
 import { SimulatedStore } from './world/simulated-store.js';
+import { Tuning } from './world/tuning.js';
 import { type Counts, World } from './world/world.js';
 
 export interface SimulationOptions {
@@ -87,7 +88,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   if (ownsShards && only?.has(MAP_DAMAGED) !== false) planMapDamage(world);
   const shardsMs = shardsBoundMs(conditions) + invariants.shards.faults.boundMs;
   // A new epoch has to settle, for those who take ids, and for a repair of the map of shards, which waits besides.
-  const settlesMs = restores.length > 0 ? conditions.durationMs + conditions.graceMs : 0;
+  const settlesMs = restores.length > 0 ? conditions.longestMs + conditions.mostGraceMs : 0;
   const heldBy = conditions.endAt + settlesMs;
   if (ownsShards) planLastRepairs(world, heldBy);
   const endAt = heldBy + (ownsShards ? shardsMs + 2 * settlesMs : 0);
@@ -102,7 +103,9 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   return { seed, violation, counts: world.counts, happened: world.happened, history: world.history };
 }
 
-function described({ kind, target, lastsMs, size }: PlannedFault): string {
+function described({ kind, target, lastsMs, size, times }: PlannedFault): string {
+  if (times !== undefined)
+    return `${kind} to ${times.durationMs} ms, grace ${times.graceMs ?? 'as it is'}, by operator ${target}`;
   if (size !== undefined) return `${kind} to ${size} by operator ${target}`;
   return `${kind} of ${target} for ${Math.round(lastsMs)} ms`;
 }
@@ -148,6 +151,9 @@ function befall(fault: PlannedFault, name: string, world: World, hosts: readonly
       break;
     case 'scale':
       new Scaling(world, fault).call();
+      break;
+    case 'tune':
+      if (fault.times) new Tuning(world, fault, fault.times).call();
       break;
     case 'clock-step':
       host?.machine.stepWall(chance < 0.5 ? -lastsMs : lastsMs);

@@ -1195,6 +1195,16 @@ export const ROWS: Readonly<Record<string, Row>> = {
       onEvent: opt(fn),
     }),
   ),
+  tuneCluster: async(
+    object({
+      session,
+      clock,
+      random,
+      durationMs: whole(15_000, 1_000, 86_400_000),
+      graceMs: opt(whole(1_000, 15, 3_600_000)),
+      signal,
+    }),
+  ),
   StoreSession: sync(store, clock, left),
   'StoreSession.read': async(name, wait),
   'StoreSession.list': async(wait),

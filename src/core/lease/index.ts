@@ -2,7 +2,13 @@
 
 export { type AcquireLeaseOptions, acquireLease } from './acquire/acquire-lease.js';
 export type { EnsureClusterOptions } from './acquire/ensure-cluster.js';
-export type { ClusterConfig, StoreEpoch, WantedSettings } from './model/cluster-config.js';
+export type {
+  ClusterConfig,
+  ClusterTimes,
+  StoreEpoch,
+  TimesChange,
+  WantedSettings,
+} from './model/cluster-config.js';
 export {
   type EncodedLease,
   type LeaseCodec,
@@ -28,7 +34,7 @@ export {
   type RepairOptions,
   repairCluster,
 } from './operate/initialize.js';
-export { type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
+export { type ClusterStatus, inspectCluster, type LateHolder, type NodeStatus } from './operate/inspect.js';
 export { scaleCluster } from './operate/scale.js';
 export type {
   DamagedLease,
@@ -38,6 +44,7 @@ export type {
   ScaleOptions,
   ScaleOutcome,
 } from './operate/scaling.js';
+export { type TuneOptions, type TuneOutcome, tuneCluster } from './operate/tune.js';
 export type { StoredCluster } from './session/cluster-store.js';
 export {
   type SessionCall,

@@ -121,7 +121,12 @@ export class ClusterReader {
     if (config) this.#foreign = foreign;
     else this.#known.clear();
     const scanned = config
-      ? await this.#scanLeases(listedCluster(objects, config, this.#tombstoneMaxBytes), at, choose, signal)
+      ? await this.#scanLeases(
+          listedCluster(objects, config, this.#tombstoneMaxBytes, (id) => this.#knownHeld(id)?.durationMs),
+          at,
+          choose,
+          signal,
+        )
       : { nodes: [], head: { store: session.store.url } };
     return { ...scanned, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
   }
@@ -142,7 +147,7 @@ export class ClusterReader {
     const listing = { rows: listed.rows, at };
     const toRead = [
       ...this.#toRead(ids, listing, listed.cluster),
-      ...beyond.filter((id) => !this.#isKnownHeld(id)),
+      ...beyond.filter((id) => !this.#knownHeld(id)),
     ];
     await this.#readAll(toRead, signal);
     this.#listing = listing;
@@ -188,9 +193,9 @@ export class ClusterReader {
     return this.#cluster?.config;
   }
 
-  #isKnownHeld(id: number) {
+  #knownHeld(id: number) {
     const reading = this.#known.get(id)?.reading;
-    return reading?.kind === 'lease' && reading.lease.kind === 'held';
+    return reading?.kind === 'lease' && reading.lease.kind === 'held' ? reading.lease : undefined;
   }
 
   /** The ids whose objects are to be read in this scan. */

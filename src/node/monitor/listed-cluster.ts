@@ -1,13 +1,13 @@
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import { markedCluster } from '../../core/lease/model/foreign-cluster.js';
-import { nodeIdOf } from '../../core/lease/model/lease-state.js';
+import { nodeIdOf, takenAfterMs } from '../../core/lease/model/lease-state.js';
 import type { ClusterStatus, NodeStatus } from '../../core/lease/operate/inspect.js';
 import type { ListedObject } from '../../core/store/lease-store.js';
 import type { ForeignNode, ForeignReport, LeaseTotals, PageReport } from '../wire/status-report.js';
 
 /**
- * The state of a lease object as a LIST shows it, by size and age alone. `expired`: older than duration and
- * grace of the cluster. `released`: of a tombstone's size, which an evicted one has, too.
+ * The state of a lease object as a LIST shows it, by size and age alone. `expired`: older than its duration, or
+ * that of the cluster if it has not been read, and the grace. `released`: of a tombstone's size, which an evicted one has, too.
  */
 export type ListedState = 'held' | 'expired' | 'released' | 'vacant' | 'absent';
 
@@ -53,11 +53,17 @@ export function wholeCluster({ cluster, nodes }: ClusterStatus): PagedCluster {
   return { cluster, nodes, totals: readTotals(nodes, cluster, 0), draining: [], page: null };
 }
 
-/** Classifies the rows of a LIST. @param tombstoneMaxBytes no held lease is that small */
+/**
+ * Classifies the rows of a LIST.
+ *
+ * @param tombstoneMaxBytes no held lease is that small
+ * @param durationOf the duration in a lease, where it is known
+ */
 export function listedCluster(
   objects: readonly ListedObject[],
   cluster: ClusterConfig,
   tombstoneMaxBytes: number,
+  durationOf: (id: number) => number | undefined = () => undefined,
 ): ListedCluster {
   const rows = new Map<number, ListedObject>();
   for (const row of objects) {
@@ -65,20 +71,20 @@ export function listedCluster(
     if (id !== undefined) rows.set(id, row);
   }
   const { size, durationMs, graceMs } = cluster;
-  const stateOf = (row: ListedObject | undefined): ListedState => {
+  const stateOf = (id: number, row = rows.get(id)): ListedState => {
     if (row === undefined) return 'absent';
     if (row.size === 0) return 'vacant';
     if (row.size <= tombstoneMaxBytes) return 'released';
-    return row.age.min > durationMs + graceMs ? 'expired' : 'held';
+    return row.age.min > takenAfterMs(durationOf(id) ?? durationMs, graceMs) ? 'expired' : 'held';
   };
-  const leases = Array.from({ length: size }, (_, id) => stateOf(rows.get(id)));
-  const beyond = [...rows].filter(([id]) => id >= size);
-  const held = beyond.filter(([, row]) => stateOf(row) === 'held');
+  const leases = Array.from({ length: size }, (_, id) => stateOf(id));
+  const beyond = [...rows.keys()].filter((id) => id >= size);
+  const held = beyond.filter((id) => stateOf(id) === 'held');
   return {
     cluster,
     rows,
     leases,
-    draining: held.map(([id]) => id).sort((a, b) => a - b),
+    draining: held.sort((a, b) => a - b),
     retired: beyond.length - held.length,
     foreign: markedCluster(objects)?.found,
   };

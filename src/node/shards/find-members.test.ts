@@ -16,13 +16,13 @@ async function scene(timeStepMs = 0) {
   const tasks = [await fleet.task(), await fleet.task(), await fleet.task()];
   await fleet.clock.advance(60_000);
   const session = fleet.session();
-  const { config } = await readExistingCluster(session);
+  const known = await readExistingCluster(session);
   const { members } = fleet.map();
   const me = members[0] ?? expect.unreachable();
   const look = () =>
     findMembers({
       session,
-      config,
+      known,
       members,
       me,
       random: seededRandom(1),

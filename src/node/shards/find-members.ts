@@ -1,6 +1,6 @@
 import type { RandomSource } from '../../core/base/clock.js';
 import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
-import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
+import { CLUSTER_KEY } from '../../core/lease/model/cluster-config.js';
 import { nativeCodec } from '../../core/lease/model/lease-codec.js';
 import {
   availability,
@@ -11,6 +11,7 @@ import {
 } from '../../core/lease/model/lease-state.js';
 import { leaseTiming } from '../../core/lease/model/lease-timing.js';
 import { type LeaseReading, readingOf } from '../../core/lease/operate/inspect.js';
+import { readExistingCluster, type StoredCluster } from '../../core/lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { Interval } from '../../core/store/lease-store.js';
 import type { MapMember } from './shard-map.js';
@@ -60,7 +61,8 @@ export function readLeases(
 interface MemberSearch {
   readonly session: StoreSession;
   readonly random: RandomSource;
-  readonly config: ClusterConfig;
+  /** The settings as they were read last. */
+  readonly known: StoredCluster;
   /** The members of the map. */
   readonly members: readonly MapMember[];
   readonly me: MapMember;
@@ -72,12 +74,15 @@ interface MemberSearch {
  * joins, all others that take part. One LIST, and a GET of each member whose lease is overdue or gone, and of
  * two drawn at random: the holder of their node ids may be another one, which does not take part.
  *
- * @returns also in how many milliseconds a lease can be proven over that is overdue now; infinity where none is
+ * @returns also the settings, and in how many milliseconds a lease can be proven over that is overdue now; infinity where none is
  * @throws {StoreError}
  */
-export async function findMembers({ session, random, config, members, me, signal }: MemberSearch) {
+export async function findMembers({ session, random, known, members, me, signal }: MemberSearch) {
   const { objects } = await session.list({ signal, timeoutMs: UNHURRIED_LISTING_MS });
-  const { durationMs, graceMs } = config;
+  const row = objects.find(({ key }) => key === CLUSTER_KEY);
+  const isKnown = (row?.etag ?? known.etag) === known.etag;
+  const cluster = isKnown ? known : await readExistingCluster(session, { signal });
+  const { durationMs, graceMs } = cluster.config;
   const { timeStepMs } = session.store;
   const overdueMs = OVERDUE * leaseTiming(durationMs).renewEveryMs + timeStepMs;
   const renewed = objects.filter(
@@ -105,5 +110,5 @@ export async function findMembers({ session, random, config, members, me, signal
     if (lease.shards && !stay.some((member) => member.id === id && member.version === lease.version))
       stay.push({ id, version: lease.version, address: lease.address });
   }
-  return { members: stay, dueMs };
+  return { members: stay, dueMs, cluster };
 }

@@ -4,9 +4,9 @@ import { notify } from '../../core/base/listeners.js';
 import { type Backoff, backoffMs } from '../../core/base/retry.js';
 import { Overtaken } from '../../core/lease/hold/holder.js';
 import type { LeaseHome } from '../../core/lease/hold/lease-home.js';
-import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
 import type { Lease } from '../../core/lease/model/lease.js';
 import { leaseTiming } from '../../core/lease/model/lease-timing.js';
+import type { StoredCluster } from '../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { StoredObject } from '../../core/store/lease-store.js';
 import { findMembers } from './find-members.js';
@@ -40,7 +40,7 @@ export interface ShardMemberOptions extends OwnShardsOptions {
   readonly lease: Lease;
   readonly home: LeaseHome;
   readonly session: StoreSession;
-  readonly config: ClusterConfig;
+  readonly cluster: StoredCluster;
   /** Aborts when the tenure ends in either way. */
   readonly signal: AbortSignal;
 }
@@ -51,7 +51,8 @@ export interface ShardMemberOptions extends OwnShardsOptions {
  */
 export class ShardMember implements OwnedShards {
   readonly count: number;
-  readonly #renewEveryMs: number;
+  /** The settings as this member has read them last. */
+  #cluster: StoredCluster;
   readonly #holdings: Holdings;
   readonly #emit: (event: ShardEvent) => void;
   /** The map of the highest epoch that was read (T2), and when it was written, on the monotonic clock. */
@@ -71,12 +72,13 @@ export class ShardMember implements OwnedShards {
   #isWatching = false;
 
   constructor(private readonly options: ShardMemberOptions) {
-    const { count, lease, home, session, config, signal, onEvent } = options;
+    const { count, lease, home, session, cluster, signal, onEvent } = options;
+    const { config } = cluster;
     this.count = count;
     // A map of an earlier series is damage (T10).
     this.#map = { epoch: floorOf(config), members: [], shards: [] };
     this.#store = config.epoch?.store;
-    this.#renewEveryMs = leaseTiming(config.durationMs).renewEveryMs;
+    this.#cluster = cluster;
     this.#emit = (event) => onEvent && notify(onEvent, event);
     this.#holdings = new Holdings({
       ...options,
@@ -128,6 +130,10 @@ export class ShardMember implements OwnedShards {
     await this.#leave();
   }
 
+  get #renewEveryMs(): number {
+    return leaseTiming(this.#cluster.config.durationMs).renewEveryMs;
+  }
+
   /** T7: stops all, hands all on, and takes part no more. Resolves to whether all work has ended. */
   #leave(): Promise<boolean> {
     this.#holdings.isLeaving = true;
@@ -172,15 +178,15 @@ export class ShardMember implements OwnedShards {
 
   /** One look at the map, and what follows from it. */
   async #round(): Promise<void> {
-    const { session, home, config, lease, address, signal } = this.options;
+    const { session, home, lease, address, signal } = this.options;
     const object = await session.read(SHARDS_KEY, { signal });
     const map = this.#readMap(object, await this.#isSameStore());
     if (object === undefined || map === undefined) return;
     this.#follow(map, object.age.min);
-    const known = this.#me;
+    const own = this.#me;
     const { haveEnded } = this.#holdings;
-    if (haveEnded && known === undefined) return this.#handedOn();
-    const me = known ?? { id: lease.id, version: lease.version, address };
+    if (haveEnded && own === undefined) return this.#handedOn();
+    const me = own ?? { id: lease.id, version: lease.version, address };
     // T10, 6: it has no owner, and gets none.
     if (map.frozen) return;
     const due = this.#due(map);
@@ -188,14 +194,16 @@ export class ShardMember implements OwnedShards {
     const looks = !due.isUrgent && this.#leaving === undefined && this.#isDrawn(object);
     if (!looks && !haveEnded && !due.isUrgent) return;
     const staying = map.members.filter((member) => !(haveEnded && member === me));
-    const { members, dueMs } = looks
-      ? await findMembers({ session, config, me, signal, random: home.random, members: staying })
-      : { members: staying, dueMs: Number.POSITIVE_INFINITY };
+    const known = this.#cluster;
+    const { members, dueMs, cluster } = looks
+      ? await findMembers({ session, known, me, signal, random: home.random, members: staying })
+      : { members: staying, dueMs: Number.POSITIVE_INFINITY, cluster: known };
+    this.#cluster = cluster;
     const next = plan(map, {
       ...due,
       members,
       leaver: this.#leaving && me,
-      settled: looks && object.age.min > config.durationMs,
+      settled: looks && object.age.min > cluster.config.durationMs,
     });
     if (next !== undefined) {
       const content = { body: encodeMap(next), metadata: {} };
@@ -289,7 +297,7 @@ export class ShardMember implements OwnedShards {
 
   /** Until the next round, in milliseconds. */
   #pauseMs(failures: number): number {
-    const { home, session, config } = this.options;
+    const { home, session } = this.options;
     const { clock, random } = home;
     const { haveEnded, moveAt } = this.#holdings;
     const me = this.#me;
@@ -301,7 +309,7 @@ export class ShardMember implements OwnedShards {
     if (this.#holdings.beginsMore) return 0;
     if (due.isUrgent) return this.#renewEveryMs;
     // For a while after the write: a program that does not follow the events stops nothing (T9).
-    const isFresh = clock.monotonic() - this.#writtenAt < config.durationMs;
+    const isFresh = clock.monotonic() - this.#writtenAt < this.#cluster.config.durationMs;
     const polls = isFresh && !session.store.changed && this.#map.shards.some(({ next }) => next === me);
     const pollMs = polls ? session.pollMs : Number.POSITIVE_INFINITY;
     return Math.min(Math.min(this.#drawAt, this.#lookAt, moveAt) - clock.monotonic(), pollMs);

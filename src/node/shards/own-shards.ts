@@ -71,7 +71,7 @@ export async function ownShards(lease: Lease, options: OwnShardsOptions): Promis
   }
 }
 
-async function takePart(options: Omit<ShardMemberOptions, 'session' | 'config'>): Promise<ShardMember> {
+async function takePart(options: Omit<ShardMemberOptions, 'session' | 'cluster'>): Promise<ShardMember> {
   const { count, home, signal, address } = options;
   const { clock, random } = home;
   const session = await home.session();
@@ -83,9 +83,9 @@ async function takePart(options: Omit<ShardMemberOptions, 'session' | 'config'>)
   // T10, 5: a repair waits for each lease with the mark. So the mark comes first, and nothing that was read
   // before is used.
   await orAborted(home.mark({ shards: { epoch: 0 }, address }), signal);
-  const { config } = await retry((call) => readExistingCluster(session, call)).catch((error) => {
+  const cluster = await retry((call) => readExistingCluster(session, call)).catch((error) => {
     void home.mark({});
     throw error;
   });
-  return new ShardMember({ ...options, session, config });
+  return new ShardMember({ ...options, session, cluster });
 }

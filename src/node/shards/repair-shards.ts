@@ -2,7 +2,7 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { StoreUnusableError } from '../../core/base/errors.js';
 import { settleEpoch } from '../../core/lease/acquire/settled-epoch.js';
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
-import { versionOf } from '../../core/lease/model/lease-state.js';
+import { takenAfterMs, versionOf } from '../../core/lease/model/lease-state.js';
 import { changeCluster, nextFloor, readExistingCluster } from '../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
@@ -98,7 +98,7 @@ function hasStopped({ id, kind, lease, age }: ShownLease, epoch: number, config:
   if (kind !== 'lease') return kind === 'absent' && !config.bootstrapped;
   const version = versionOf(lease);
   // One that was emptied by force may still have a holder, which trusts it until then.
-  if (version === 0) return age.min > config.durationMs + config.graceMs;
+  if (version === 0) return age.min > takenAfterMs(config.longestMs, config.graceMs);
   if (isOver({ id, version }, lease, age, config.graceMs)) return true;
   return lease.kind === 'held' && (lease.shards === undefined || lease.shards.epoch === epoch);
 }

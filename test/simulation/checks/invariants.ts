@@ -13,6 +13,7 @@ import { described, NEVER_HELD, type ObservedObject, observed } from './observed
 import { PastObserver } from './past-observer.js';
 import { reportedSize, ScaleObserver, type Sender } from './scale-observer.js';
 import { ShardObserver } from './shard-observer.js';
+import { TimesObserver } from './times-observer.js';
 
 const ROUNDING_MS = 5;
 /** How far two clocks may drift apart. */
@@ -40,6 +41,8 @@ export type InvariantName =
   | 'retirement'
   /** Growing and shrinking takes nothing from tasks whose ids stay, nor from the others too soon. */
   | 'survivors'
+  /** The settings note each change of the times, and an operator hears what has become of it. */
+  | 'times'
   /** A task knows whether the last holder of its id had the same sticky key. */
   | 'previous'
   /** A lease object says which tenures were before, and how they ended. */
@@ -82,6 +85,7 @@ interface Unheard {
   readonly key: string;
   readonly nonce: string | undefined;
   readonly sentAt: number;
+  readonly durationMs: number;
 }
 
 /**
@@ -97,6 +101,8 @@ export class Invariants {
   readonly ids: IdObserver;
   /** Gets every event that has to do with the cluster's size. */
   readonly scales: ScaleObserver;
+  /** Gets what operators do to the times. */
+  readonly times: TimesObserver;
   /** Gets the events of the work on shards. */
   readonly shards: ShardObserver;
   readonly #objects = new Map<number, ObservedObject>();
@@ -120,6 +126,7 @@ export class Invariants {
   readonly #lastSent = new Map<SimulatedProcess, number>();
 
   constructor(private readonly world: World) {
+    this.times = new TimesObserver((text) => this.#fail('times', text));
     this.#past = new PastObserver(world, (text) => this.#fail('history', text));
     this.shards = new ShardObserver(world, (invariant, text) => this.#fail(invariant, text));
     this.ids = new IdObserver(world, (text) => this.#fail('ids', text));
@@ -258,7 +265,7 @@ export class Invariants {
     if (unheard === undefined) return;
     const { clock } = process;
     // Whatever else goes wrong excuses the task; so does the end of what it could still have used.
-    const { durationMs } = this.world.conditions;
+    const { durationMs } = unheard;
     const tooLate = unheard.sentAt + durationMs - leaseTiming(durationMs).stopMarginMs;
     const overwritten = this.#objects.get(unheard.id)?.nonce !== unheard.nonce;
     if (fault !== undefined || overwritten || clock.monotonic() >= tooLate) this.#unheard.delete(process);
@@ -293,7 +300,10 @@ export class Invariants {
       return;
     const object = this.#objects.get(id);
     if (object?.held)
-      this.#unheard.set(process, { id, key, nonce: object.nonce, sentAt: this.#sentAt(process) });
+      this.#unheard.set(process, {
+        ...{ id, key, nonce: object.nonce, sentAt: this.#sentAt(process) },
+        durationMs: object.durationMs ?? 0,
+      });
   }
 
   /**
@@ -332,6 +342,8 @@ export class Invariants {
     const { process, lease } = task;
     const before = this.#known.get(task);
     this.#known.set(task, lease.deadline);
+    if (before !== undefined && lease.deadline < before - 1e-6)
+      this.#fail('deadline', `${reported(task)} moves its deadline back by ${before - lease.deadline} ms`);
     if (before === undefined || lease.deadline === before || !lease.isValid()) return;
     const overMs = process.clock.monotonic() - before;
     if (overMs >= 0)
@@ -406,6 +418,7 @@ export class Invariants {
     const reported = reportedSize(body);
     this.scales.onSettings(reported);
     this.#size = reported.size;
+    this.times.onSettings(body);
     if (!world.quiet) this.#sizeInTime = reported.size;
   }
 
@@ -427,6 +440,7 @@ export class Invariants {
   onRestored(copy: readonly StoredObject[]): void {
     this.#objects.clear();
     this.#unheard.clear();
+    this.times.onRestored();
     for (const { key, body, metadata } of copy) {
       if (key === CLUSTER_KEY) this.#afterSettings(body);
       const id = nodeIdOf(key);
@@ -449,7 +463,7 @@ export class Invariants {
   /** At the end, with the faults over for long enough: is every id held that could be? */
   atEnd(tasksAlive: number): void {
     const { conditions } = this.world;
-    const { durationMs, graceMs } = conditions;
+    const { longestMs, mostGraceMs } = conditions;
     const size = Math.min(this.#size, this.#sizeInTime);
     const taken = this.world.outside !== undefined && size > conditions.ids ? GROWN_FROM - conditions.ids : 0;
     const ids = size - taken;
@@ -469,7 +483,7 @@ export class Invariants {
     }
     const held = holders.length - leaving.length;
     if (held < Math.min(ids, tasksAlive - leaving.length)) {
-      const bound = livenessBoundMs(durationMs, graceMs);
+      const bound = livenessBoundMs(longestMs, mostGraceMs);
       this.#fail(
         'liveness',
         `${bound} ms after the last fault ${tasksAlive} tasks hold ${held} of ${ids} node ids`,

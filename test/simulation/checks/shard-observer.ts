@@ -128,7 +128,7 @@ export class ShardObserver {
         process.alive && lease.isValid() && !lease.retiring.aborted && !this.faults.isSick(host, now),
     );
     // A host that does not recover gets one on trial now and then.
-    const trialMs = this.faults.isForEver ? this.world.conditions.durationMs + 1_000 : 0;
+    const trialMs = this.faults.isForEver ? this.world.conditions.longestMs + 1_000 : 0;
     const onTrial = (shard: number) => now - (this.#ranAt.get(shard) ?? 0) < trialMs;
     for (let shard = 0; tasks.length > 0 && shard < this.count; shard += 1)
       if (this.#runs.get(shard)?.some((run) => this.#acts(run)) !== true && !onTrial(shard))

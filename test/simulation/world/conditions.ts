@@ -2,6 +2,7 @@ import type { WantedSettings } from '../../../src/core/lease/model/cluster-confi
 import { leastGraceMs } from '../../../src/core/lease/model/lease-state.js';
 import { Dice } from './dice.js';
 import { drawScales, GROWN_FROM } from './scale-plan.js';
+import { drawTunes, type WantedTimes } from './tune-plan.js';
 
 /** What may go wrong between a task and the store, one request at a time. */
 export const NETWORK_FAULTS = [
@@ -52,6 +53,8 @@ export const PLANNED_FAULTS = [
    * for, and is killed at it now and then.
    */
   'scale',
+  /** An operator gives the cluster another duration and grace, and is killed at it now and then. */
+  'tune',
 ] as const;
 
 /** What is wrong from the beginning on. */
@@ -95,6 +98,8 @@ export interface PlannedFault {
   readonly target: number;
   /** How many node ids an operator wants the cluster to have; undefined for everything else. */
   readonly size?: number;
+  /** Which times an operator wants the cluster to have; undefined for everything else. */
+  readonly times?: WantedTimes;
   /** What else there is to be drawn, 0 … 1. */
   readonly chance: number;
 }
@@ -122,8 +127,12 @@ export interface HostConditions {
 export interface Conditions {
   readonly seed: number;
   readonly ids: number;
+  /** At first. */
   readonly durationMs: number;
   readonly graceMs: number;
+  /** The longest duration, and the longest grace, that there are in this seed. */
+  readonly longestMs: number;
+  readonly mostGraceMs: number;
   readonly pollMs: number;
   /** How many objects one request of a listing shows; undefined for all. */
   readonly pageObjects: number | undefined;
@@ -196,6 +205,8 @@ const FIRST_START_EXTRA_MS = FIRST_START_MS - 20_000;
  * of a crowded cluster.
  */
 const SCANS_PAGE_MS = 4 * 300;
+/** How much longer a seed is watched in which the times change, in milliseconds. */
+const TUNED_EXTRA_MS = 60_000;
 /** How far the servers of a store may be apart where somebody has to prove it first, in milliseconds. */
 const PROVABLE_SKEW_MS = 500;
 
@@ -212,8 +223,11 @@ export function livenessBoundMs(durationMs: number, graceMs: number): number {
  * How much longer a shard may be without an owner that runs it, in milliseconds: its former owner's lease has
  * to expire, a member has to look, and another to read the map, each in one of a few renewal periods.
  */
-export function shardsBoundMs({ durationMs, graceMs }: Pick<Conditions, 'durationMs' | 'graceMs'>): number {
-  return 3 * durationMs + graceMs + 10_000;
+export function shardsBoundMs({
+  longestMs,
+  mostGraceMs,
+}: Pick<Conditions, 'longestMs' | 'mostGraceMs'>): number {
+  return 3 * longestMs + mostGraceMs + 10_000;
 }
 
 /**
@@ -239,9 +253,14 @@ export function drawConditions(
   // Sometimes as small a grace as is allowed, sometimes one for a store whose servers are seconds apart.
   const graceMs = dice.pick([leastGraceMs(durationMs), 1_000, 1_000 - leastGraceMs(durationMs), 3_000]);
   const pollMs = dice.chance(0.05) ? 1_200 : dice.pick([5_000, 8_000, 8_000]);
+  const tunes =
+    only === undefined || only.has('tune') ? drawTunes(dice.fork(13), { durationMs, graceMs }) : [];
+  const longestMs = Math.max(durationMs, ...tunes.map(({ times }) => times.durationMs));
+  const mostGraceMs = Math.max(graceMs, ...tunes.map(({ times }) => times.graceMs ?? 0));
   // A store that is always slower than a short lease's requests may take loses leases without any fault: both
   // ways must fit in.
-  const slowestMs = Math.min(300, durationMs / 18);
+  const shortestMs = Math.min(durationMs, ...tunes.map(({ times }) => times.durationMs));
+  const slowestMs = Math.min(300, shortestMs / 18);
   const drawnInitialised = dice.chance(0.98);
   const rates = Object.fromEntries(
     NETWORK_FAULTS.map((kind) => [kind, on(kind, 0.35) ? dice.magnitude(0.003, 0.12) : 0]),
@@ -249,7 +268,7 @@ export function drawConditions(
   const drifting = on('clock-drift', 0.7);
   const drift = (most: number) => (drifting ? dice.pick([-most, most, dice.between(-most, most)]) : 0);
   // What drift leaves of the grace is for the store's own servers to disagree.
-  const skewMs = on('store-skew', 0.5) ? Math.max(0, graceMs - 5e-4 * durationMs) : 0;
+  const skewMs = on('store-skew', 0.5) ? Math.max(0, graceMs - 5e-4 * longestMs) : 0;
   // A probe refuses a store whose servers are further apart than that, so that no task would ever begin
   // there.
   const initialised = drawnInitialised || skewMs > PROVABLE_SKEW_MS;
@@ -260,9 +279,10 @@ export function drawConditions(
   // A cluster may grow to as many ids as there are hosts.
   const scanningMs =
     pageObjects === undefined ? 0 : Math.ceil(Math.max(ids, hostCount) / pageObjects) * SCANS_PAGE_MS;
-  const endAt = spanMs + scanningMs + (initialised ? 0 : FIRST_START_EXTRA_MS);
+  const tunedMs = tunes.length > 0 ? TUNED_EXTRA_MS : 0;
+  const endAt = spanMs + scanningMs + tunedMs + (initialised ? 0 : FIRST_START_EXTRA_MS);
   const quietAt =
-    endAt - livenessBoundMs(durationMs, graceMs) - scanningMs - (initialised ? 0 : FIRST_START_MS);
+    endAt - livenessBoundMs(longestMs, mostGraceMs) - scanningMs - (initialised ? 0 : FIRST_START_MS);
   const offsets = on('clock-offset', 0.7);
   const differ = on('settings-differ', 0.3) && initialised;
   const sameTaskId = on('same-task-id', 0.4);
@@ -301,6 +321,8 @@ export function drawConditions(
     ids,
     durationMs,
     graceMs,
+    longestMs,
+    mostGraceMs,
     pollMs,
     pageObjects,
     initialised,
@@ -325,6 +347,7 @@ export function drawConditions(
     plan: [
       ...drawPlan(dice.fork(2), on, { hostCount, ids, durationMs, quietAt }),
       ...(scales ? drawScales(dice.fork(6), { ids, widens, quietAt }) : []),
+      ...tunes.map((tune) => ({ ...tune, at: tune.at * quietAt })),
     ],
     standing: standing.filter(([, there]) => there).map(([kind]) => kind),
     timeStepMs: dice.pick([1_000, 1_000, 0]),
@@ -341,7 +364,7 @@ function drawPage(dice: Dice, rows: number): number | undefined {
 }
 
 /** What may happen at any time, and again. */
-type AnyTime = Exclude<PlannedFaultKind, 'scale'>;
+type AnyTime = Exclude<PlannedFaultKind, 'scale' | 'tune'>;
 
 function drawPlan(
   dice: Dice,
@@ -376,7 +399,7 @@ function drawPlan(
     'clock-step': DAY_MS,
   };
   const plan = PLANNED_FAULTS.flatMap((kind) => {
-    if (kind === 'scale') return [];
+    if (kind === 'scale' || kind === 'tune') return [];
     if (!on(kind, kind === 'rollout' ? 0.25 : 0.35)) return [];
     return Array.from({ length: 1 + dice.below(most[kind]) }, (): PlannedFault => {
       const at = dice.between(0, quietAt);

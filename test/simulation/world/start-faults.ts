@@ -20,7 +20,7 @@ export class StartFaults {
 
   /** How much longer a shard may be without an owner that runs it: it waits after failed starts (T9). */
   get boundMs(): number {
-    return this.#sickHost < 0 && this.#badShard < 0 ? 0 : 5 * this.conditions.durationMs;
+    return this.#sickHost < 0 && this.#badShard < 0 ? 0 : 5 * this.conditions.longestMs;
   }
 
   isSick(host: number, now: number): boolean {

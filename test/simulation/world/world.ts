@@ -268,6 +268,7 @@ export class World {
     const epoch = this.restores.length > 0 ? { epoch: { store: this.epoch } } : {};
     const config = { ...newCluster({ nodes: ids, durationMs, graceMs }), bootstrapped: true, ...epoch };
     this.invariants.scales.onSettings(config);
+    this.invariants.times.onSettings(encodeCluster(config));
     this.atStore(0, 0, () => {
       this.bucket.create('cluster.json', encodeCluster(config), {});
       for (let id = 0; id < ids; id += 1) this.bucket.create(leaseKey(id), '', {});

@@ -1,3 +1,4 @@
+import { LEASE_SETTINGS } from '../../../core/lease/lease-settings.js';
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
 import { choice, duration, integer, upToOneDay } from '../../../core/settings/setting.js';
 import { DISCOVERY_COMMANDS } from '../../discovery/discovery-rows.js';
@@ -151,6 +152,28 @@ const OWN_ROWS: readonly TableRow[] = [
     ],
     settings: OF_NODE_IDS,
     load: async () => (await import('../scale/scale-command.js')).scaleCommand,
+  },
+  {
+    name: 'tune',
+    door: 'Look and operate',
+    description: 'give the cluster or a lock another duration, with running tasks on it',
+    examples: ['tune --duration 60s --store s3://bucket/prefix', 'tune --lock nightly --duration 30s'],
+    options: [
+      [
+        '--duration <time>',
+        'how long a lease is to last without renewal; holders follow with their renewals',
+        { kind: LEASE_SETTINGS.duration.kind, own: true },
+      ],
+      [
+        '--grace <time>',
+        'how much longer other tasks are to wait (default: as before, and at least a thousandth of the duration)',
+        { kind: LEASE_SETTINGS.grace.kind, own: true },
+      ],
+      ['--lock <name>', 'the times of this lock instead'],
+      JSON_LINE,
+    ],
+    settings: OF_STORE,
+    load: async () => (await import('./tune-command.js')).tuneCommand,
   },
   {
     name: 'release',

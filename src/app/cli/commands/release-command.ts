@@ -1,6 +1,6 @@
 import { refuseForeign } from '../../../core/lease/model/foreign-cluster.js';
 import { LeaseUnreadableError } from '../../../core/lease/model/lease-codec.js';
-import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
+import { MAX_NODE_IDS, takenAfterMs } from '../../../core/lease/model/lease-state.js';
 import { evictHolder } from '../../../core/lease/operate/evict.js';
 import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway, whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
@@ -66,12 +66,12 @@ export async function releaseId(session: StoreSession, id: number, call: Asker):
     await refuseForeign(session, (await session.list()).objects);
     return show(call, report, `there is no cluster at ${store}: node id ${id} is not held`);
   }
-  const { durationMs, graceMs, bootstrapped, size } = cluster.config;
+  const { graceMs, bootstrapped, size } = cluster.config;
   try {
     const eviction = await evictHolder(session, id, cluster, whileStoreIsAway(io));
     if (eviction.kind === 'evicted') {
-      const { taskId, version } = eviction;
-      const freeInMs = id < size ? durationMs + graceMs : null;
+      const { taskId, version, durationMs } = eviction;
+      const freeInMs = id < size ? durationMs && takenAfterMs(durationMs, graceMs) : null;
       const next =
         freeInMs === null
           ? 'no task may take the id: it is no longer in the cluster'

@@ -1,4 +1,5 @@
 import { ConfigError } from '../../../core/base/errors.js';
+import type { TimesChange } from '../../../core/lease/model/cluster-config.js';
 import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
 import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
@@ -9,6 +10,7 @@ import { tenuresOf } from '../../../node/monitor/tenures.js';
 import { type Asker, answer, fail, withRows } from '../../kit/answer.js';
 import { type Call, onStore } from '../../kit/call.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
+import { timesText } from '../../kit/terminal/text.js';
 
 const DAY_MS = 86_400_000;
 
@@ -43,7 +45,7 @@ export async function showHistory(
   const scan = await whileStoreIsBusy(io)(() => reader.scan(undefined, choose)).finally(progress.end);
   if (scan.hints === undefined)
     return fail(io, 'CLUSTER_MISSING', `there is no cluster at ${session.store.url}`);
-  const { size } = scan.hints.cluster;
+  const { size, tuned = [] } = scan.hints.cluster;
   if (only !== undefined && only >= size)
     throw new ConfigError('node id', only, `a node id from 0 to ${size - 1}`);
   const all = scan.nodes.map(tenuresOf);
@@ -77,10 +79,17 @@ export async function showHistory(
   });
   const none = `no tenure is known${at === undefined ? '' : ` at ${shown(at)}`}`;
   return answer(call, {
-    report: { nodes },
-    tables: withRows([[['ID', 'right'], ['VERSION', 'right'], ['TASK', 12], 'FROM', 'UNTIL', 'END'], rows]),
+    report: { nodes, tuned },
+    tables: withRows(
+      [[['ID', 'right'], ['VERSION', 'right'], ['TASK', 12], 'FROM', 'UNTIL', 'END'], rows],
+      [['TUNED', 'FROM', 'TO'], at === undefined ? tuned.map(changeRow) : []],
+    ),
     lines: [...(rows.length > 0 ? [] : [none]), ...lost],
   });
+}
+
+function changeRow({ at, from, to }: TimesChange) {
+  return [shown(at), timesText(from), timesText(to)];
 }
 
 function shown(time: number | null) {

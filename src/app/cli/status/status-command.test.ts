@@ -112,6 +112,7 @@ describe('nodelease status', () => {
       ' 2  held           7  late   4.0s    in grace',
       ' 3  absent         -                           lease object is absent although the cluster is bootstrapped',
       ' 4  vacant         -         4.0s',
+      '1 holder with another duration still: 2 (late, 4.0s)',
       'held 2, free 1, expired 1, damaged 1; duration 15s, grace 1s, node ids 8 bits wide',
       '',
     ]);
@@ -146,7 +147,7 @@ describe('nodelease status', () => {
     const rows = io.answer().split('\n');
     const row = (text: string | undefined) => text?.trim().split(/ {2,}/);
     expect(row(rows[2])).toEqual(['1', 'held', '2', 'alive', '>0.0s', '<15.0s']);
-    expect(row(rows[9])).toEqual(['1', 'held', '2', 'alive', '>3.0s', '<12.0s']);
+    expect(row(rows[10])).toEqual(['1', 'held', '2', 'alive', '>3.0s', '<12.0s']);
   });
 
   it('is not misled by this host’s wall clock', async () => {
@@ -319,6 +320,7 @@ describe('nodelease status with discovery', () => {
       ' 2  held           7  late   4.0s    in grace  version 6',
       ' 3  absent         -                                      lease object is absent although the cluster is bootstrapped',
       ' 4  vacant         -         4.0s',
+      '1 holder with another duration still: 2 (late, 4.0s)',
       'held 2, free 1, expired 1, damaged 1; duration 15s, grace 1s, node ids 8 bits wide',
       'discovery: degraded (of 2 held node ids 1 shown with another version)',
     ]);

@@ -1,5 +1,5 @@
 import { SETTLING } from '../../../core/lease/model/cluster-config.js';
-import type { NodeStatus } from '../../../core/lease/operate/inspect.js';
+import { type LateHolder, lateHolders, type NodeStatus } from '../../../core/lease/operate/inspect.js';
 import type { Interval } from '../../../core/store/lease-store.js';
 import { type AllocatedStatus, widthNeededBy } from '../../../node/monitor/allocated-status.js';
 import { type PagedCluster, problemOf, type ScannedNode } from '../../../node/monitor/listed-cluster.js';
@@ -24,6 +24,7 @@ import {
   pluralize,
   printable,
   someOf,
+  timesText,
 } from '../../kit/terminal/text.js';
 
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
@@ -82,6 +83,7 @@ interface NodeTable {
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
   const { nodes, cluster, page, draining, foreign } = status;
   const { screen, discovery, finding } = options;
+  const late = foreign ? [] : lateHolders(status);
   const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
   const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
   const more =
@@ -96,6 +98,7 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
         : undefined,
       foot: [
         draining.length > 0 && fitLine(beyond, screen, 'yellow'),
+        late.length > 0 && fitLine(lateText(late), screen, 'yellow'),
         cluster.epoch?.settling && fitLine(SETTLING, screen, 'yellow'),
         summaryLine(status, screen),
         ...(foreign ? camundaView.lines(foreign) : []).map(([text, color]) => fitLine(text, screen, color)),
@@ -212,6 +215,12 @@ export function holdersText(holders: readonly Pick<NodeStatus, 'id' | 'taskId' |
       ({ id, taskId = '', idWidth = MIN_ID_WIDTH }) => `${id} (${taskId}, ${pluralize(idWidth, 'bit')})`,
     ),
   );
+}
+
+/** Who has another duration than the settings, and which. */
+export function lateText(late: readonly LateHolder[]): string {
+  const who = late.map(({ id, taskId, durationMs }) => `${id} (${taskId}, ${formatDuration(durationMs)})`);
+  return `${pluralize(late.length, 'holder')} with another duration still: ${someOf(who)}`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import type { ClusterConfig } from '../../../core/lease/model/cluster-config.js';
+import type { ClusterConfig, ClusterTimes } from '../../../core/lease/model/cluster-config.js';
 import { formatSetting } from '../../../core/settings/setting.js';
 import type { Screen } from '../io.js';
 
@@ -20,10 +20,15 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(hours / 24)}d${hours % 24}h`;
 }
 
+/** `duration 15s, grace 1s` */
+export function timesText({ durationMs, graceMs }: ClusterTimes): string {
+  return `duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}`;
+}
+
 /** The settings of a cluster, for people. */
-export function formatCluster({ name, durationMs, graceMs }: ClusterConfig): string {
+export function formatCluster({ name, ...times }: ClusterConfig): string {
   const named = name === undefined ? '' : `name ${printable(name)}, `;
-  return `${named}duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}`;
+  return named + timesText(times);
 }
 
 /** `1 node`, `2 nodes`: for nouns whose plural ends in s. */

@@ -4,11 +4,10 @@ import { StoreUnusableError } from '../../base/errors.js';
 import { checkTaskId } from '../../base/host/task-id.js';
 import { CALLER_WAITS } from '../../base/retry.js';
 import { type LeaseStore, StoreError } from '../../store/lease-store.js';
-import { Keeper } from '../hold/keeper.js';
+import { Keeper, MAX_REQUEST_MS } from '../hold/keeper.js';
 import { CLUSTER_KEY, checkWanted, type WantedSettings } from '../model/cluster-config.js';
 import { refuseMarked } from '../model/foreign-cluster.js';
 import { detached, type Lease, type LeaseListener } from '../model/lease.js';
-import { leaseTiming } from '../model/lease-timing.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../model/lease-tracer.js';
 import { type StickySettings, stickyMark } from '../model/sticky.js';
 import { readCluster, reportOverruled } from '../session/cluster-store.js';
@@ -19,6 +18,7 @@ import { completeBootstrap } from './bootstrap.js';
 import { firstListing } from './candidate-scan.js';
 import type { AcquireContext } from './claim.js';
 import { ensureCluster } from './ensure-cluster.js';
+import { ShownDurations } from './shown-durations.js';
 
 /** What the engine needs to acquire a node id. */
 export interface AcquireLeaseOptions extends WantedSettings, StickySettings {
@@ -55,8 +55,6 @@ export interface AcquireLeaseOptions extends WantedSettings, StickySettings {
  * soon.
  */
 const FIRST_CONTACT = { timeoutMs: 8_000, backoff: CALLER_WAITS };
-/** How long a single request may take while acquiring, in milliseconds. */
-const ACQUIRE_REQUEST_MS = 4_000;
 
 /** Not all: a command gives its settings, too, of which `onRetire` is no function. */
 const USUAL = ['signal', 'onEvent', 'acquireTimeoutMs', 'waitPollMs', 'settingsIntervalMs'];
@@ -94,27 +92,24 @@ async function acquire(
 ): Promise<Lease> {
   const { store, clock, random, taskId, signal } = options;
   const emit = detached(options.onEvent);
-  const session = new StoreSession(store, clock, ACQUIRE_REQUEST_MS);
+  const session = new StoreSession(store, clock, MAX_REQUEST_MS);
   try {
     const until =
       options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
     const retry = whileStoreIsAway({ clock, random, signal, until, emit });
     const { sticky, preferId, stickyWaitMs, waitPollMs } = options;
     const context: AcquireContext = {
-      ...{ session, clock, random, taskId, emit, until, signal, retry },
+      ...{ session, clock, random, taskId, emit, until, signal, retry, shown: new ShownDurations(clock) },
       ...{ sticky: sticky && stickyMark(sticky), preferId, stickyWaitMs, waitPollMs },
     };
     const beginning = await firstContact(options, context);
     reportOverruled(options, beginning.cluster.config, emit);
     const acquisition = await new Acquirer(context).acquire(beginning);
-    const timing = leaseTiming(acquisition.held.durationMs);
-    session.timeoutMs = Math.min(session.timeoutMs, timing.requestTimeoutMs);
     const { settingsIntervalMs } = options;
     const keeper = new Keeper(acquisition, {
       session,
       clock,
       random,
-      timing,
       settingsIntervalMs,
       emit,
       tracer,

@@ -210,10 +210,11 @@ export class Acquirer {
     if (row === undefined)
       return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
     const { config } = cluster;
-    const { session, clock, retry } = this.options;
+    const { session, clock, retry, shown } = this.options;
     const object = await retry((call) => session.read(key, call));
     const readAt = clock.monotonic();
     if (object === undefined) return { kind: 'lost' };
+    shown.note(object);
     let state: LeaseState;
     try {
       state = revived(nativeCodec.decode(object.body, object.metadata), config.generation);

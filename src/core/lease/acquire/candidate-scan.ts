@@ -145,7 +145,7 @@ export class CandidateScanner {
     let free = 0;
     let used = 0;
     for (let rows = listing.objects; !listing.complete; rows = listing.latest) {
-      const found = classify(rows, config);
+      const found = classify(rows, config, this.options.shown);
       free += found.candidates.filter((candidate) => this.#isWorthTrying(candidate)).length;
       used += found.used;
       if (this.choice.suffices({ free, used })) return;
@@ -168,12 +168,12 @@ export class CandidateScanner {
     listing: PartialListing,
     options: { isAfterSettings: boolean; onePage?: boolean },
   ): CandidateScan {
-    const { session, clock } = this.options;
+    const { session, clock, shown } = this.options;
     const { size, bootstrapped } = cluster.config;
     const scannedAt = clock.monotonic();
     if (listing.complete) this.#pageStarts = listing.pageStarts;
     for (const { key, etag } of this.#notBefore.size === 0 ? [] : listing.objects) this.#forget(key, etag);
-    const found = classify(listing.objects, cluster.config);
+    const found = classify(listing.objects, cluster.config, shown);
     const isKnownAbsent = listing.complete || !bootstrapped;
     const absent = isKnownAbsent ? absentIds(listing.objects, size, (key) => listing.covers(key)) : [];
     // After bootstrap an absent object is damage. Before it, the id is vacant.

@@ -3,6 +3,7 @@ import type { Interval, ListedObject } from '../../store/lease-store.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { leaseKey, mayExceed, nodeIdOf } from '../model/lease-state.js';
+import type { ShownDurations } from './shown-durations.js';
 
 /** A node id that may be free according to a LIST. */
 export interface Candidate {
@@ -26,8 +27,11 @@ export interface ClassifiedRows {
 }
 
 /** Finds the ids that may be free, by size and age alone. */
-export function classify(rows: readonly ListedObject[], cluster: ClusterConfig): ClassifiedRows {
-  const needMs = cluster.durationMs + cluster.graceMs;
+export function classify(
+  rows: readonly ListedObject[],
+  cluster: ClusterConfig,
+  shown: ShownDurations,
+): ClassifiedRows {
   const candidates: Candidate[] = [];
   let used = 0;
   let firstExpiry: ClassifiedRows['firstExpiry'];
@@ -35,6 +39,7 @@ export function classify(rows: readonly ListedObject[], cluster: ClusterConfig):
     const id = nodeIdOf(row.key);
     if (id === undefined || id >= cluster.size) continue;
     if (row.size > 0) used += 1;
+    const needMs = shown.takenAfterMs(row.key, cluster);
     if (row.size > nativeCodec.tombstoneMaxBytes && !mayExceed(row.age, needMs)) {
       // Rule 4: the lower bound of the age must exceed it.
       const inMs = needMs - row.age.min + 1;

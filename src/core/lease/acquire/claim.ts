@@ -19,6 +19,7 @@ import type { StickySettings } from '../model/sticky.js';
 import type { StoredCluster } from '../session/cluster-store.js';
 import { isStoreAway, STORE_AWAY_MS, whileStoreIsAway } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
+import type { ShownDurations } from './shown-durations.js';
 
 /** The context that the parts of acquiring share. */
 export interface AcquireContext extends Omit<StickySettings, 'sticky'> {
@@ -34,6 +35,7 @@ export interface AcquireContext extends Omit<StickySettings, 'sticky'> {
   readonly waitPollMs?: number | undefined;
   /** When to stop waiting for holders, on the monotonic clock. */
   readonly until: number;
+  readonly shown: ShownDurations;
   /** While the store is away, until then, and for some seconds in any case. */
   readonly retry: Retry;
 }
@@ -76,11 +78,11 @@ export class Claimant {
    */
   async take({ id, previous, etag }: FreeLease, cluster: StoredCluster): Promise<Tenure | undefined> {
     const { session, clock, random, taskId, sticky } = this.options;
-    const { durationMs, graceMs, idWidth, idFloor } = cluster.config;
+    const { durationMs, graceMs, longestMs, idWidth, idFloor } = cluster.config;
     const { mark } = cluster.config.epoch ?? {};
     const expiresAfterMs = durationMs + graceMs;
     // Other node ids may have made narrower ids up to the floor.
-    const stampedUntil = Math.max(this.#lastIdTimestamp(previous, durationMs, mark), idFloor);
+    const stampedUntil = Math.max(this.#lastIdTimestamp(previous, longestMs, mark), idFloor);
     const held = acquired(previous, {
       taskId,
       nonce: random.hex(12),
@@ -100,7 +102,7 @@ export class Claimant {
     if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt)))
       return undefined;
     const former = previousHolder(previous, sticky);
-    return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil, previous: former };
+    return { id, held, etag: applied, sentAt, graceMs, stampedUntil, previous: former };
   }
 
   /** Whether the last write failed and may be tried again: then no race was lost. */
@@ -114,14 +116,14 @@ export class Claimant {
   }
 
   /**
-   * The last id timestamp of the earlier tenures. If it is unknown: a duration from now, since their last
-   * write is in the past. What a store has lost, it has lost longer than a duration ago (rule 10).
+   * The last id timestamp of the earlier tenures. If it is unknown: the longest duration from now, since their
+   * last write is in the past. What a store has lost, it has lost longer than that ago (rule 10).
    */
-  #lastIdTimestamp(previous: LeaseState, durationMs: number, epoch: string | undefined): number {
+  #lastIdTimestamp(previous: LeaseState, longestMs: number, epoch: string | undefined): number {
     const { session } = this.options;
     const latest = session.latest(session.storeNow());
     const now = Number.isFinite(latest) ? latest : 0;
-    const known = stampedUntilOf(previous) ?? (now && now + durationMs);
+    const known = stampedUntilOf(previous) ?? (now && now + longestMs);
     return mayBeOutdated(previous, epoch) ? Math.max(known, now) : known;
   }
 

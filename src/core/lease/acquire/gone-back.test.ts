@@ -7,6 +7,7 @@ import { observedAge } from '../../store/observed-age.js';
 import { decodeCluster } from '../model/cluster-config.js';
 import type { Lease, LeaseEvent } from '../model/lease.js';
 import { initializeCluster } from '../operate/initialize.js';
+import { tuneCluster } from '../operate/tune.js';
 import { readCluster } from '../session/cluster-store.js';
 import { StoreSession } from '../session/store-session.js';
 import { type AcquireLeaseOptions, acquireLease } from './acquire-lease.js';
@@ -60,6 +61,17 @@ describe('a store that has gone back', () => {
     const next = await inVirtualTime(clock, lease);
     expect(clock.monotonic() - wentBack).toBeGreaterThan(DURATION + GRACE);
     expect(next.version / 2 ** 20).toBeCloseTo(clock.now() / 1_000, 0);
+  });
+
+  it('waits for the longest duration that there ever was (rule 15)', async () => {
+    const { clock, store, start } = await scene({ nodes: 1 });
+    const operator = { session: new StoreSession(store, clock, 1_000), clock, random: seededRandom(7) };
+    for (const durationMs of [60_000, 5_000])
+      await inVirtualTime(clock, tuneCluster({ ...operator, durationMs }));
+    store.goBack(store.save());
+    const wentBack = clock.monotonic();
+    await inVirtualTime(clock, start().lease);
+    expect(clock.monotonic() - wentBack).toBeGreaterThan(60_000 + GRACE);
   });
 
   it('keeps the lease of a holder whose object shows an earlier renewal', async () => {

@@ -15,7 +15,9 @@ export class Preference {
   /** By key and etag. */
   readonly #marks = new Map<string, string | undefined>();
 
-  constructor(private readonly context: Pick<AcquireContext, 'session' | 'retry' | 'sticky' | 'preferId'>) {}
+  constructor(
+    private readonly context: Pick<AcquireContext, 'session' | 'retry' | 'sticky' | 'preferId' | 'shown'>,
+  ) {}
 
   /**
    * The candidates in groups that are tried one after the other: the preferred id; those that a task with the
@@ -43,12 +45,12 @@ export class Preference {
     const { size } = cluster.config;
     const held = listing.objects
       .map((row) => ({ id: nodeIdOf(row.key) ?? size, key: row.key, row }))
-      .filter(({ id, row }) => id < size && isHeld(row, cluster.config))
+      .filter(({ id, row }) => id < size && this.#isHeld(row, cluster.config))
       .sort(byAge)
       .slice(0, MAX_READS);
     const free = candidates.filter(isUsed);
     const [last] = await this.#mine([...held, ...(free.length > MAX_READS ? [] : free)]);
-    return last?.row && isHeld(last.row, cluster.config) ? last : undefined;
+    return last?.row && this.#isHeld(last.row, cluster.config) ? last : undefined;
   }
 
   /**
@@ -59,26 +61,34 @@ export class Preference {
     { key, row: before }: Candidate,
     { listing, cluster, scannedAt }: CandidateScan,
   ): number | undefined {
-    const { durationMs, graceMs } = cluster.config;
     const row = listing.objects.find((each) => each.key === key);
-    if (row === undefined || row.etag !== before?.etag || !isHeld(row, cluster.config)) return undefined;
-    const inMs = durationMs + graceMs - row.age.min + 1;
-    return scannedAt + this.context.session.untilTold(inMs, { ...row, storeTime: listing.storeTime });
+    if (row === undefined || row.etag !== before?.etag || !this.#isHeld(row, cluster.config))
+      return undefined;
+    const { session, shown } = this.context;
+    const inMs = shown.takenAfterMs(key, cluster.config) - row.age.min + 1;
+    return scannedAt + session.untilTold(inMs, { ...row, storeTime: listing.storeTime });
   }
 
   /** Those with the own mark, the one that was written last first. */
   async #mine(candidates: readonly Candidate[]): Promise<Candidate[]> {
-    const { session, retry, sticky } = this.context;
+    const { session, retry, sticky, shown } = this.context;
     const unread = candidates.filter((candidate) => !this.#marks.has(stateOf(candidate)));
     await concurrently(unread, REQUESTS_AT_ONCE, async ({ key }) => {
       const object = await retry((call) => session.read(key, call));
-      if (object !== undefined) this.#marks.set(`${key} ${object.etag}`, readSticky(object.metadata));
+      if (object === undefined) return;
+      this.#marks.set(`${key} ${object.etag}`, readSticky(object.metadata));
+      shown.note(object);
     });
     return candidates.filter((candidate) => this.#markOf(candidate) === sticky).sort((a, b) => byAge(b, a));
   }
 
   #markOf(candidate: Candidate): string | undefined {
     return this.#marks.get(stateOf(candidate));
+  }
+
+  /** Whether no task can take it, by the lower bound of its age (rule 4). */
+  #isHeld({ key, size, age }: ListedObject, cluster: ClusterConfig): boolean {
+    return size > nativeCodec.tombstoneMaxBytes && age.min <= this.context.shown.takenAfterMs(key, cluster);
   }
 }
 
@@ -90,11 +100,6 @@ function stateOf({ key, row }: Candidate): string {
 /** Whether a task has held it before. */
 function isUsed({ row }: Candidate): boolean {
   return row !== undefined && row.size > 0;
-}
-
-/** Whether no task can take it, by the lower bound of its age (rule 4). */
-function isHeld({ size, age }: ListedObject, { durationMs, graceMs }: ClusterConfig): boolean {
-  return size > nativeCodec.tombstoneMaxBytes && age.min <= durationMs + graceMs;
 }
 
 function byAge(a: Candidate, b: Candidate): number {

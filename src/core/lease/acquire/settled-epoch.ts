@@ -1,4 +1,5 @@
 import { settled } from '../model/cluster-config.js';
+import { takenAfterMs } from '../model/lease-state.js';
 import { changeCluster, recordEpoch, type StoredCluster } from '../session/cluster-store.js';
 import type { AcquireContext } from './claim.js';
 
@@ -20,12 +21,12 @@ export async function settleEpoch(
   { session, clock, random, retry }: Pick<AcquireContext, 'session' | 'clock' | 'random' | 'retry'>,
   cluster: StoredCluster,
 ): Promise<EpochStep> {
-  const { epoch, durationMs, graceMs } = cluster.config;
+  const { epoch, longestMs, graceMs } = cluster.config;
   const store = await retry((call) => session.epoch(call));
   if (store !== epoch?.store) await retry((call) => recordEpoch(session, cluster, { store, random }, call));
   else {
     if (epoch?.settling !== true) return { kind: 'settled' };
-    const until = cluster.writtenAt + durationMs + graceMs;
+    const until = cluster.writtenAt + takenAfterMs(longestMs, graceMs);
     if (clock.monotonic() <= until) return { kind: 'settling', until };
     await retry((call) => changeCluster(session, cluster, settled(cluster.config), call));
   }

@@ -65,7 +65,7 @@ export class WaitForFreeId {
   #newsJitterMs = NEWS_JITTER_MS.first;
   #allScannedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly options: Omit<AcquireContext, 'taskId' | 'retry'>) {
+  constructor(private readonly options: Omit<AcquireContext, 'taskId' | 'retry' | 'shown'>) {
     if (options.session.store.changed !== undefined) this.#watch = new ChangeWatch(options);
   }
 

@@ -1,5 +1,6 @@
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { StoreError } from '../../store/lease-store.js';
+import type { ClusterConfig } from '../model/cluster-config.js';
 import { checkKnownNodes } from '../model/known-nodes.js';
 import { LeaseRetiringError } from '../model/lease.js';
 import { nativeCodec } from '../model/lease-codec.js';
@@ -13,8 +14,9 @@ import {
   type PreviousHolder,
   released,
   renewed,
+  takenAfterMs,
 } from '../model/lease-state.js';
-import type { LeaseTiming } from '../model/lease-timing.js';
+import { type LeaseTiming, leaseTiming } from '../model/lease-timing.js';
 import type { StoreSession } from '../session/store-session.js';
 import { Overtaken } from './holder.js';
 import { afterWork, LeaseHome } from './lease-home.js';
@@ -29,8 +31,7 @@ export interface Tenure {
   readonly etag: string;
   /** The monotonic clock just before the acquiring write was sent (rule 3). */
   readonly sentAt: number;
-  /** The age from which on other tasks may take the lease, in milliseconds (rule 4). */
-  readonly expiresAfterMs: number;
+  readonly graceMs: number;
   /**
    * The last timestamp, in store time, of unique ids of other tasks that could equal an id of this tenure.
    */
@@ -40,7 +41,6 @@ export interface Tenure {
 
 export interface KeeperOptions extends NodeHolderOptions {
   readonly session: StoreSession;
-  readonly timing: LeaseTiming;
   /**
    * How often the cluster's settings are read, in milliseconds, rounded to the nearest renewal.
    * @default at each renewal
@@ -48,13 +48,17 @@ export interface KeeperOptions extends NodeHolderOptions {
   readonly settingsIntervalMs?: number | undefined;
 }
 
+/** How long a request may take outside of renewals, in milliseconds. */
+export const MAX_REQUEST_MS = 4_000;
+
 /** Holds one node id by its lease object in a store. */
 export class Keeper extends NodeHolder {
   readonly previous: PreviousHolder;
   readonly home: LeaseHome;
+  /** The last write that is known to be applied. */
   #held: HeldLease;
   #etag: string;
-  /** The monotonic clock before the last write was sent that is known to be applied. */
+  /** The monotonic clock before it was sent. */
   #sentAt: number;
   /** The number of the last write, and the send time of each write that may still be applied. */
   #renewal = 0;
@@ -69,7 +73,8 @@ export class Keeper extends NodeHolder {
   #workEnded = true;
   readonly #retiring = new AbortController();
   readonly #time: StoreTenureTime;
-  readonly #expiresAfterMs: number;
+  /** The settings as they were read last. */
+  #settings: Pick<ClusterConfig, 'durationMs' | 'graceMs'>;
 
   constructor(
     tenure: Tenure,
@@ -81,8 +86,9 @@ export class Keeper extends NodeHolder {
     this.#held = tenure.held;
     this.#etag = tenure.etag;
     this.#sentAt = tenure.sentAt;
-    this.#expiresAfterMs = tenure.expiresAfterMs;
+    this.#settings = { durationMs: tenure.held.durationMs, graceMs: tenure.graceMs };
     this.#sent.set(0, tenure.sentAt);
+    this.#limitRequests();
     const { session, clock, random } = options;
     this.#time = new StoreTenureTime({
       ...{ session, clock, random, signal: this.ending },
@@ -104,7 +110,12 @@ export class Keeper extends NodeHolder {
   }
 
   get deadline(): number {
-    return this.#sentAt + this.options.timing.durationMs;
+    return this.#sentAt + this.#held.durationMs;
+  }
+
+  /** Those of the work that is attached to the lease, too. */
+  #limitRequests(): void {
+    this.options.session.timeoutMs = Math.min(MAX_REQUEST_MS, this.timing.requestTimeoutMs);
   }
 
   get tenureTime(): TenureTime {
@@ -132,7 +143,7 @@ export class Keeper extends NodeHolder {
   }
 
   protected override get timing(): LeaseTiming {
-    return this.options.timing;
+    return leaseTiming(this.#held.durationMs);
   }
 
   protected override get renewAt(): number {
@@ -153,16 +164,18 @@ export class Keeper extends NodeHolder {
   }
 
   /**
-   * Learns whether the cluster requests wider ids, or has retired this one. A failure is left to the next
-   * read: it costs no renewal.
+   * Learns whether the cluster requests wider ids, has other times, or has retired this one. A failure is left
+   * to the next read: it costs no renewal.
    */
   async #readSettings(): Promise<void> {
-    const { clock, timing, settingsIntervalMs = 0 } = this.options;
+    const { clock, settingsIntervalMs = 0 } = this.options;
     // Rounded to the nearest renewal.
-    const isDue = clock.monotonic() - this.#time.lookedAt >= settingsIntervalMs - timing.renewEveryMs / 2;
+    const isDue =
+      clock.monotonic() - this.#time.lookedAt >= settingsIntervalMs - this.timing.renewEveryMs / 2;
     if (!this.isHeld || !isDue) return;
     try {
-      const { size } = await this.#time.look(this.call());
+      const { size, ...settings } = await this.#time.look(this.call());
+      this.#settings = settings;
       if (this.id < size || this.ending.aborted || this.retiring.aborted) return;
       this.#retiring.abort(new LeaseRetiringError(this.id, this.version, size));
       this.options.emit({ type: 'retiring', size });
@@ -189,17 +202,20 @@ export class Keeper extends NodeHolder {
     const { clock, session } = this.options;
     this.#renewal += 1;
     const width = this.#time.adopted;
+    const { durationMs, graceMs } = this.#settings;
+    const sentAt = clock.monotonic();
     const next = renewed(this.#held, {
       renewal: this.#renewal,
+      // Rule 14: applied or not, it moves no deadline back.
+      durationMs: Math.max(durationMs, Math.ceil(this.deadline - sentAt)),
       storeNow: session.storeNow().min,
       knownNodes: this.#known,
       mark: this.#mark,
       width,
     });
-    const sentAt = clock.monotonic();
     this.#sent.set(next.renewal, sentAt);
     try {
-      const call = { ...this.call(), expiresAfterMs: this.#expiresAfterMs };
+      const call = { ...this.call(), expiresAfterMs: takenAfterMs(next.durationMs, graceMs) };
       const result = await session.write(leaseKey(this.id), nativeCodec.encode(next), this.#etag, call);
       if (result.status === 'written') this.#adopt(next, result.etag);
       return result.status;
@@ -251,6 +267,7 @@ export class Keeper extends NodeHolder {
     }
     this.#held = held;
     this.#sentAt = sentAt;
+    this.#limitRequests();
     // An earlier write without a reply may have had an equal mark, and a later one without a reply none.
     if (held.renewal >= this.#markedBy) this.#marked();
     for (const renewal of this.#sent.keys()) if (renewal < held.renewal) this.#sent.delete(renewal);

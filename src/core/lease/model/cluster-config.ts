@@ -19,6 +19,13 @@ export interface ClusterConfig {
    */
   readonly graceMs: number;
   /**
+   * The longest duration that the cluster ever had, in milliseconds: a task with an old memory may still claim
+   * with it (rule 15). Left out of the object if it equals `durationMs`.
+   */
+  readonly longestMs: number;
+  /** The last eight changes of duration and grace, the newest first. Left out of the object without one. */
+  readonly tuned?: readonly TimesChange[];
+  /**
    * Bits of a node id in a unique id, 8 … 16: at least what `size` needs, more while the cluster grows. Never
    * narrowed.
    */
@@ -64,6 +71,16 @@ export interface ClusterConfig {
    * (T10). Left out of the object until a task asks for shards.
    */
   readonly shards?: { readonly count: number; readonly floor?: number; readonly created: boolean };
+}
+
+/** Duration and grace of a cluster, in milliseconds. */
+export type ClusterTimes = Pick<ClusterConfig, 'durationMs' | 'graceMs'>;
+
+/** That an operator has given a cluster other times, and when, in store time since the Unix epoch. */
+export interface TimesChange {
+  readonly at: number;
+  readonly from: ClusterTimes;
+  readonly to: ClusterTimes;
 }
 
 /** From the first sight of a store's epoch to that of the next one the store has not gone back. */
@@ -140,6 +157,7 @@ export function newCluster(wanted: WantedSettings): ClusterConfig {
     name: wanted.clusterName,
     durationMs,
     graceMs,
+    longestMs: durationMs,
     idWidth: idWidthFor(nodes),
     idFloor: 0,
     bootstrapped: false,
@@ -166,6 +184,7 @@ function check(name: string, value: number, min: number, max: number, what: stri
 export function encodeCluster(config: ClusterConfig, previous?: string): string {
   const known = {
     ...config,
+    longestMs: config.longestMs > config.durationMs ? config.longestMs : undefined,
     idFloor: config.idFloor || undefined,
     generation: config.generation || undefined,
     peak: config.peak > config.size ? config.peak : undefined,
@@ -182,6 +201,10 @@ export function decodeCluster(body: string): ClusterConfig {
   const size = readInteger(fields, 'size', 1, MAX_NODE_IDS);
   const durationMs = readInteger(fields, 'durationMs', DURATION_MS.least, DURATION_MS.most);
   const idWidth = fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 8, 16);
+  const longestMs =
+    fields.longestMs === undefined
+      ? 0
+      : readInteger(fields, 'longestMs', DURATION_MS.least, DURATION_MS.most);
   const peak = fields.peak === undefined ? 0 : readInteger(fields, 'peak', 1, MAX_NODE_IDS);
   if (typeof fields.bootstrapped !== 'boolean')
     throw new LeaseUnreadableError('has no usable "bootstrapped": expected true or false');
@@ -189,6 +212,8 @@ export function decodeCluster(body: string): ClusterConfig {
     size,
     durationMs,
     graceMs: readInteger(fields, 'graceMs', leastGraceMs(durationMs), MOST_GRACE_MS),
+    longestMs: Math.max(durationMs, longestMs),
+    ...(Array.isArray(fields.tuned) && { tuned: fields.tuned.filter(isChange) }),
     // A width that was written by hand may be too narrow for the existing ids.
     idWidth: Math.max(idWidthFor(size), idWidth),
     idFloor: fields.idFloor === undefined ? 0 : readTime(fields, 'idFloor'),
@@ -204,6 +229,12 @@ export function decodeCluster(body: string): ClusterConfig {
     ...(fields.epoch !== undefined && { epoch: readEpoch(Object(fields.epoch)) }),
     ...(fields.shards !== undefined && { shards: readShards(Object(fields.shards)) }),
   };
+}
+
+/** A change is for people: what cannot be shown is left out. */
+function isChange(change: unknown): change is TimesChange {
+  const { at, from, to } = Object(change);
+  return Number.isSafeInteger(at + from?.durationMs + from?.graceMs + to?.durationMs + to?.graceMs);
 }
 
 function readEpoch({ store, mark, settling }: Record<string, unknown>): StoreEpoch {

@@ -187,6 +187,7 @@ describe('cluster.json', () => {
     size: 20,
     durationMs: 15_000,
     graceMs: 1_000,
+    longestMs: 15_000,
     idWidth: 8,
     idFloor: 0,
     bootstrapped: true,

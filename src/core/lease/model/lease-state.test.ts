@@ -35,9 +35,9 @@ describe('a new tenure', () => {
 
   it('ends after the previous tenure, even if the clock of the store was set back', () => {
     expect(acquired(held, { ...claim, storeNow: 0 }).timestamp).toBe(held.timestamp + 1);
-    expect(renewed(held, { renewal: 1, storeNow: 0, knownNodes: {}, width: held }).timestamp).toBe(
-      held.timestamp,
-    );
+    expect(
+      renewed(held, { renewal: 1, durationMs: 15_000, storeNow: 0, knownNodes: {}, width: held }).timestamp,
+    ).toBe(held.timestamp);
   });
 
   it('counts its expiry in whole milliseconds of store time', () => {
@@ -79,13 +79,16 @@ describe('the last id timestamp', () => {
   it('belongs to ids that only get wider in one tenure', () => {
     const wide = renewed(held, {
       renewal: 1,
+      durationMs: 15_000,
       storeNow: 0,
       knownNodes: {},
       width: { idWidth: 10, narrowIdsUntil: 990_000 },
     });
     expect(wide).toMatchObject({ idWidth: 10, narrowIdsUntil: 990_000 });
     const width = { idWidth: 9, narrowIdsUntil: 980_000 };
-    expect(renewed(wide, { renewal: 2, storeNow: 0, knownNodes: {}, width })).toMatchObject({
+    expect(
+      renewed(wide, { renewal: 2, durationMs: 15_000, storeNow: 0, knownNodes: {}, width }),
+    ).toMatchObject({
       idWidth: 10,
       narrowIdsUntil: 990_000,
     });

@@ -151,6 +151,11 @@ export function leastGraceMs(durationMs: number): number {
   return Math.ceil(durationMs / 1_000);
 }
 
+/** The age, in milliseconds, above which a lease with this duration may be taken (rule 4). */
+export function takenAfterMs(durationMs: number, graceMs: number): number {
+  return durationMs + Math.max(graceMs, leastGraceMs(durationMs));
+}
+
 /** Whether a contender may take the lease now (rule 4). */
 export type Availability =
   | { readonly kind: 'free'; readonly from: 'vacant' | 'released' | 'expired' }
@@ -167,7 +172,7 @@ export function availability(state: LeaseState, age: Interval, graceMs: number):
   if (state.kind === 'retired') return { kind: 'retired' };
   const { durationMs } = state;
   if (state.kind === 'released' && durationMs === 0) return { kind: 'free', from: 'released' };
-  const limitMs = durationMs + Math.max(graceMs, leastGraceMs(durationMs));
+  const limitMs = takenAfterMs(durationMs, graceMs);
   return age.min > limitMs
     ? { kind: 'free', from: 'expired' }
     : { kind: 'held', waitMs: limitMs - age.min + 1 };
@@ -276,6 +281,7 @@ export function renewed(
   held: HeldLease,
   change: {
     renewal: number;
+    durationMs: number;
     storeNow: number;
     knownNodes: KnownNodes;
     width: AdoptedWidth;
@@ -288,7 +294,8 @@ export function renewed(
     address: change.mark?.address,
     ...(change.width.idWidth > held.idWidth && change.width),
     renewal: change.renewal,
-    timestamp: Math.max(held.timestamp, Math.floor(change.storeNow) + held.durationMs),
+    durationMs: change.durationMs,
+    timestamp: Math.max(held.timestamp, Math.floor(change.storeNow) + change.durationMs),
     knownNodes: change.knownNodes,
   };
 }

@@ -2,20 +2,19 @@ import { checkArguments, whole } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import type { Retry } from '../../base/retry.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import {
-  availability,
-  evicted,
-  leaseKey,
-  MAX_NODE_IDS,
-  type ReleasedLease,
-  revived,
-} from '../model/lease-state.js';
+import { availability, evicted, leaseKey, MAX_NODE_IDS, revived } from '../model/lease-state.js';
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /** The result of an operator's forced release. */
 export type Eviction =
-  | { readonly kind: 'evicted'; readonly taskId: string; readonly version: number }
+  | {
+      readonly kind: 'evicted';
+      readonly taskId: string;
+      readonly version: number;
+      /** How long its holder may still trust the lease, in milliseconds. */
+      readonly durationMs: number;
+    }
   /** No task held the id: nothing was written. */
   | { readonly kind: 'not-held'; readonly state: 'vacant' | 'released' | 'retired' | 'absent' };
 
@@ -45,25 +44,22 @@ export async function evictHolder(
   const { size = MAX_NODE_IDS, peak = size, generation = 0 } = cluster?.config ?? {};
   if (nodeId >= peak) throw new ConfigError('node id', nodeId, `a node id from 0 to ${peak - 1}`);
   const key = leaseKey(nodeId);
-  let written: { state: ReleasedLease; taskId: string } | undefined;
+  let written: Extract<Eviction, { kind: 'evicted' }> | undefined;
   const attempt = async (): Promise<Eviction | undefined> => {
     const object = await session.read(key);
     if (object === undefined) return { kind: 'not-held', state: 'absent' };
     const stored = nativeCodec.decode(object.body, object.metadata);
     const state = nodeId < size ? revived(stored, generation) : stored;
     // Our own tombstone, whose reply was lost (rule 5).
-    if (written !== undefined && state.kind === 'released' && state.version === written.state.version) {
-      return { kind: 'evicted', taskId: written.taskId, version: state.version };
-    }
+    if (state.kind === 'released' && state.version === written?.version) return written;
     if (state.kind !== 'held') return { kind: 'not-held', state: state.kind };
     const expired =
       cluster !== undefined && availability(state, object.age, cluster.config.graceMs).kind === 'free';
     const tombstone = evicted(state, expired, ['evicted', session.storeNow().min]);
-    written = { state: tombstone, taskId: state.taskId };
+    const { version, durationMs } = tombstone;
+    written = { kind: 'evicted', taskId: state.taskId, version, durationMs };
     const result = await session.write(key, nativeCodec.encode(tombstone), object.etag);
-    return result.status === 'written'
-      ? { kind: 'evicted', taskId: state.taskId, version: tombstone.version }
-      : undefined;
+    return result.status === 'written' ? written : undefined;
   };
   for (let conflicts = 0; conflicts < ATTEMPTS; conflicts += 1) {
     const eviction = await retry(attempt);

@@ -258,8 +258,8 @@ class WidthAdoption {
   }
 
   /**
-   * The bound for a tenure that does not record its last id timestamp: a duration after its last write, which
-   * is in the past.
+   * The bound for a tenure that does not record its last id timestamp: the longest duration after its last
+   * write, which is in the past.
    */
   #latestStamp(key: string, { storeTime }: StoredObject, durationMs: number): number {
     const { session } = this.steps.options;
@@ -269,7 +269,7 @@ class WidthAdoption {
         `${session.store.url}: ${key} has no timestamp, and the store does not report its time`,
       );
     }
-    return session.latest(storeTime) + Math.max(durationMs, this.cluster.durationMs);
+    return session.latest(storeTime) + Math.max(durationMs, this.cluster.longestMs);
   }
 
   #note(narrowUntil: number): void {

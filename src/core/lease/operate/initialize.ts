@@ -15,6 +15,7 @@ import {
   leaseKey,
   type ReleasedLease,
   retired,
+  takenAfterMs,
   versionOf,
 } from '../model/lease-state.js';
 import {
@@ -115,8 +116,8 @@ export interface Repair {
    */
   readonly version: number | undefined;
   /**
-   * Why nothing was written. `recent`: it was written within the last duration and grace, so a task may hold
-   * it. `unknown`: no version of it is known. `changed`: another task wrote at the same time.
+   * Why nothing was written. `recent`: it was written within the longest duration and the grace, so a task may
+   * hold it. `unknown`: no version of it is known. `changed`: another task wrote at the same time.
    */
   readonly kept?: 'recent' | 'unknown' | 'changed';
 }
@@ -135,8 +136,8 @@ export interface RepairOptions {
  * Restores lease objects that are absent after bootstrap, or at any time with `aboveVersion`, or unreadable. Each one gets a tombstone above
  * every version in its metadata, and above the versions that other nodes know. For an id without a known
  * version, only `aboveVersion` can help. Objects from before the cluster shrank are restored, too, and stay
- * retired. An object that may have been written within the last duration and grace is watched for that long
- * first, since a task may hold it.
+ * retired. An object that may have been written within the longest duration and the grace is watched for that
+ * long first, since a task may hold it.
  *
  * @throws {StoreUnusableError} when there is no cluster, or an object belongs to another program's; nothing
  * has been written
@@ -171,7 +172,7 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
       const versions = [positive(seen.get(found.id), MAX_VERSION), version, aboveVersion];
       return { ...found, versions: versions.filter((known) => known !== undefined) };
     });
-  const untouchedMs = config.durationMs + config.graceMs;
+  const untouchedMs = takenAfterMs(config.longestMs, config.graceMs);
   const isRecent = ({ age }: Pick<Examined, 'age'>) => age !== undefined && age.min <= untouchedMs;
   const recent = damaged.filter((found) => isRecent(found) && found.versions.length > 0);
   if (recent.length > 0) {
@@ -233,8 +234,8 @@ function positive(text: string | number | undefined, max: number): number | unde
 }
 
 /**
- * As after an eviction, the tombstone keeps the id from being taken for a duration: the holder of the damaged
- * object may still be at work.
+ * As after an eviction, the tombstone keeps the id from being taken for the longest duration: the holder of
+ * the damaged object may still be at work.
  */
 async function restore(
   session: StoreSession,
@@ -243,16 +244,16 @@ async function restore(
   version: number,
 ): Promise<Repair> {
   const { id, etag, problem = '', expiry = 0 } = found;
-  // The last id timestamp of its holder: at most a duration from its last write, which is in the past.
+  // The last id timestamp of its holder: at most the longest duration from its last write, which is in the past.
   const now = session.latest(session.storeNow());
   const timestamp = Number.isFinite(now)
-    ? Math.max(now + cluster.durationMs, cluster.idFloor + 1, expiry)
+    ? Math.max(now + cluster.longestMs, cluster.idFloor + 1, expiry)
     : expiry;
   const tombstone: ReleasedLease = {
     kind: 'released',
     version,
     timestamp,
-    durationMs: cluster.durationMs,
+    durationMs: cluster.longestMs,
     stampedUntil: undefined,
   };
   const state = id < cluster.size ? tombstone : retired(tombstone, cluster.generation);

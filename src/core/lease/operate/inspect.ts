@@ -54,6 +54,21 @@ export interface ClusterStatus {
   readonly nodes: readonly NodeStatus[];
 }
 
+/** A holder whose lease has another duration than the settings: it has not followed yet (rule 14). */
+export interface LateHolder {
+  readonly id: number;
+  readonly taskId: string | undefined;
+  /** The duration in its lease, in milliseconds. */
+  readonly durationMs: number;
+}
+
+/** In ascending order of the ids. */
+export function lateHolders({ cluster, nodes }: ClusterStatus): LateHolder[] {
+  return nodes.flatMap(({ id, state, taskId, durationMs = 0 }) =>
+    state === 'held' && durationMs !== cluster.durationMs ? [{ id, taskId, durationMs }] : [],
+  );
+}
+
 /**
  * Reads every lease object, and changes nothing.
  *

@@ -53,6 +53,7 @@ export function camundaReader() {
       return {
         size,
         durationMs: Number.POSITIVE_INFINITY,
+        longestMs: Number.POSITIVE_INFINITY,
         graceMs: 0,
         idWidth: 0,
         idFloor: 0,

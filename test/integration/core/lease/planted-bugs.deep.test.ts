@@ -54,6 +54,16 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'first-page-is-all': ['errors'],
   'key-is-a-right': ['exclusion', 'fencing', 'deadline'],
   'history-without-evictions': ['history'],
+  // Where the times change.
+  'shorter-at-once': ['deadline', 'exclusion'],
+  'longer-once-read': ['deadline', 'exclusion'],
+  'rounded-down': ['deadline'],
+  'half-of-the-rest': ['deadline', 'exclusion'],
+  'read-back-clears': ['deadline', 'exclusion'],
+  'newest-bound': ['deadline', 'exclusion'],
+  'refusal-clears': ['deadline', 'exclusion'],
+  'takes-by-settings': ['exclusion'],
+  'forgets-the-longest': ['times'],
   // On a store that goes back.
   'epoch-without-waiting': ['exclusion', 'fencing'],
   'free-ids-at-once': ['exclusion', 'fencing'],
