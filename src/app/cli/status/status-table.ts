@@ -24,7 +24,6 @@ import {
   pluralize,
   printable,
   someOf,
-  timesText,
 } from '../../kit/terminal/text.js';
 
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
