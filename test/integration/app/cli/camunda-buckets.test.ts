@@ -4,6 +4,7 @@ import { systemClock as clock, systemRandom as random } from '../../../../src/co
 import { evictHolder } from '../../../../src/core/lease/operate/evict.js';
 import { repairCluster } from '../../../../src/core/lease/operate/initialize.js';
 import { scaleCluster } from '../../../../src/core/lease/operate/scale.js';
+import { tuneCluster } from '../../../../src/core/lease/operate/tune.js';
 import { StoreSession } from '../../../../src/core/lease/session/store-session.js';
 import { openStore } from '../../../../src/core/store/open-store.js';
 import { acquireLock } from '../../../../src/node/locks/store-lock.js';
@@ -160,6 +161,7 @@ describe('a bucket of Camunda 8', () => {
     ['init --repair', 'init', '--repair', '--above-version', '9'],
     ['scale up', 'scale', '9'],
     ['scale down', 'scale', '2'],
+    ['tune', 'tune', '--duration', '5s'],
     ['release of a held id', 'release', '0', '--force'],
     ['release of a free id', 'release', '3', '--force'],
   ])('is not written by %s, which ends with 69 and says why', async (_name, ...args) => {
@@ -201,6 +203,7 @@ describe('a bucket of Camunda 8', () => {
     });
     await expect(repairCluster({ session, clock, aboveVersion: 9 })).rejects.toEqual(refused);
     await expect(scaleCluster({ session, clock, random, size: 3 })).rejects.toEqual(refused);
+    await expect(tuneCluster({ session, clock, random, durationMs: 5_000 })).rejects.toEqual(refused);
     await expect(evictHolder(session, 0)).rejects.toThrow(/is a lease of Camunda 8/);
     await opened.close();
     expect(await bucket.state()).toEqual(before);
