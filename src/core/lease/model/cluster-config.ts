@@ -64,6 +64,8 @@ export interface ClusterConfig {
    * (T10). Left out of the object until a task asks for shards.
    */
   readonly shards?: { readonly count: number; readonly floor?: number; readonly created: boolean };
+  /** Of a lock: whether it has had a `tick.json`, whose absence is damage then (rule O10). Otherwise left out. */
+  readonly once?: true;
 }
 
 /** From the first sight of a store's epoch to that of the next one the store has not gone back. */
@@ -202,6 +204,7 @@ export function decodeCluster(body: string): ClusterConfig {
       proofsTakenOver: readInteger(fields, 'proofsTakenOver', 0),
     }),
     ...(fields.epoch !== undefined && { epoch: readEpoch(Object(fields.epoch)) }),
+    ...(fields.once === true && { once: fields.once }),
     ...(fields.shards !== undefined && { shards: readShards(Object(fields.shards)) }),
   };
 }

@@ -1,0 +1,182 @@
+import { StoreUnusableError } from '../../core/base/errors.js';
+import type { Retry } from '../../core/base/retry.js';
+import {
+  LeaseUnreadableError,
+  parseObject,
+  readInteger,
+  readTime,
+} from '../../core/lease/model/lease-codec.js';
+import type { SessionCall, StoreSession } from '../../core/lease/session/store-session.js';
+import { StoreError } from '../../core/store/lease-store.js';
+import { isSameTick, type Schedule } from './schedule.js';
+
+/** The key of the last claimed tick, in the store of a lock. */
+export const TICK_KEY = 'tick.json';
+
+/** `tick.json`: the tick that was claimed last. It is changed by compare-and-swap to later ticks only (rule O2). */
+export interface TickRecord {
+  /** Milliseconds since the Unix epoch, as all its times are: of the store. */
+  readonly tick: number;
+  /** 1 for the first claim of the tick. */
+  readonly attempt: number;
+  /** The token of the lock under which it was claimed; 0 where it was forgotten. */
+  readonly token: number;
+  readonly taskId: string;
+  /** The schedule of the task. */
+  readonly schedule: string;
+  readonly startedAt: number;
+  /** How many ticks before it no task has claimed, at most {@link MAX_MISSED}. */
+  readonly missed: number;
+  /** Undefined while it runs, and where its task was killed. */
+  readonly outcome?: TickOutcome | undefined;
+  readonly endedAt?: number | undefined;
+}
+
+export type TickOutcome = 'succeeded' | 'failed' | 'forgotten';
+
+export type TickClaim = Pick<TickRecord, 'tick' | 'attempt' | 'missed'>;
+
+/** What a task may do about a schedule's ticks now. */
+export type TickState =
+  /** No task has claimed the due tick. */
+  | { readonly status: 'due'; readonly claim: TickClaim }
+  | { readonly status: 'claimed' }
+  /** It is claimed, and the next one comes in so many milliseconds (rule O8). */
+  | { readonly status: 'soon'; readonly waitMs: number };
+
+export interface TickPolicy {
+  /** How often a tick may be claimed again that has no success (rule O5). */
+  readonly retry: number;
+  /** Whether the latest missed tick comes before the due one (rule O9). */
+  readonly catchUp: boolean;
+}
+
+/** The most missed ticks that are counted. */
+const MAX_MISSED = 1_000;
+/** How near the next tick must be for a wait: a share of the period, and at most so many milliseconds. */
+const SOON = { share: 1 / 10, maxMs: 300_000 };
+
+/** `tick.json` of one lock, and what follows from it for one schedule. */
+export class Ticks {
+  constructor(
+    readonly session: StoreSession,
+    private readonly schedule: Schedule,
+    private readonly policy: TickPolicy,
+  ) {}
+
+  /**
+   * Reads the last claim.
+   *
+   * @throws {StoreUnusableError} where it is damaged, or the store has no time (rules O1 and O10)
+   * @throws {StoreError}
+   */
+  async look(call: SessionCall = {}) {
+    const { session } = this;
+    const object = await session.read(TICK_KEY, call);
+    // A read of nothing says no time.
+    if (object === undefined) await session.list(call);
+    const now = session.storeNow();
+    if (!Number.isFinite(now.max))
+      throw new StoreUnusableError('STORE_UNSUPPORTED', `${session.store.url}: the store says no time`);
+    const record = object && this.#decode(object.body);
+    return { ...this.#state(now.min, session.latest(now), record), record, etag: object?.etag };
+  }
+
+  #state(min: number, max: number, record: TickRecord | undefined): TickState {
+    const { schedule, policy } = this;
+    const tick = schedule.last(min);
+    if (record === undefined) return { status: 'due', claim: { tick, attempt: 1, missed: 0 } };
+    const next = schedule.next(min);
+    if (record.tick > max + next - tick) throw this.damaged('has a tick in the future');
+    if (isSameTick(schedule, tick, record.tick)) {
+      const { tick: last, attempt, outcome, missed } = record;
+      const failed = outcome === undefined || outcome === 'failed';
+      if (failed && attempt <= policy.retry && last <= min)
+        return { status: 'due', claim: { tick: last, attempt: attempt + 1, missed } };
+      // The next one may have come already, as far as is known.
+      const isSoon = next - max <= Math.min(SOON.maxMs, (next - tick) * SOON.share);
+      return isSoon ? { status: 'soon', waitMs: next - min } : { status: 'claimed' };
+    }
+    const before = schedule.last(tick - 1);
+    let missed = 0;
+    for (let each = before; !isSameTick(schedule, each, record.tick) && missed < MAX_MISSED; missed += 1)
+      each = schedule.last(each - 1);
+    const claim = policy.catchUp && missed > 0 ? { tick: before, missed: missed - 1 } : { tick, missed };
+    return { status: 'due', claim: { ...claim, attempt: 1 } };
+  }
+
+  /** The record of the due tick, for an operator who has it count as run (rule O10). */
+  forgotten(taskId: string): TickRecord {
+    const startedAt = this.now;
+    const tick = this.schedule.last(startedAt);
+    const facts = { attempt: 1, token: 0, missed: 0, outcome: 'forgotten', endedAt: startedAt } as const;
+    return { tick, ...facts, taskId, schedule: this.schedule.text, startedAt };
+  }
+
+  /** Store time, cut to milliseconds. */
+  get now(): number {
+    return Math.floor(this.session.storeNow().min);
+  }
+
+  /**
+   * Writes until the object shows whether it was written (rule O4): the same content again, on the same etag.
+   * Resolves to the new etag, or to undefined where another write came before.
+   *
+   * @throws {StoreError} when that was not known in time
+   */
+  write(
+    record: TickRecord,
+    nonce: string,
+    etag: string | undefined,
+    retry: Retry,
+  ): Promise<string | undefined> {
+    const { session } = this;
+    const body = JSON.stringify({ ...record, nonce });
+    return retry(async (call) => {
+      try {
+        const written = await session.write(TICK_KEY, { body, metadata: {} }, etag, call);
+        if (written.status === 'written') return written.etag;
+      } catch (error) {
+        if (!(error instanceof StoreError && error.outcome === 'unknown')) throw error;
+      }
+      const found = await session.read(TICK_KEY, call);
+      if (found?.body === body) return found.etag;
+      if (found?.etag !== etag) return undefined;
+      const what = `${session.store.url}: whether ${TICK_KEY} has been written is unknown`;
+      throw new StoreError(what, { fault: 'unavailable', outcome: 'unknown' });
+    });
+  }
+
+  #decode(body: string): TickRecord {
+    try {
+      return decodeTick(body);
+    } catch (error) {
+      throw this.damaged(error instanceof LeaseUnreadableError ? error.problem : String(error));
+    }
+  }
+
+  damaged(problem: string): StoreUnusableError {
+    const advice =
+      'once no task runs, nodelease once NAME --forget with the same schedule has the due tick count as run';
+    return new StoreUnusableError(
+      'CLUSTER_DAMAGED',
+      `${this.session.store.url}: ${TICK_KEY} ${problem}: ${advice}`,
+    );
+  }
+}
+
+/** @throws {LeaseUnreadableError} */
+export function decodeTick(body: string): TickRecord {
+  const fields = parseObject(body);
+  const { outcome } = fields;
+  return {
+    tick: readTime(fields, 'tick'),
+    attempt: readInteger(fields, 'attempt', 1),
+    token: readInteger(fields, 'token', 0),
+    taskId: String(fields.taskId),
+    schedule: String(fields.schedule),
+    startedAt: readTime(fields, 'startedAt'),
+    missed: readInteger(fields, 'missed', 0),
+    ...(outcome !== undefined && { outcome: outcome as TickOutcome, endedAt: readTime(fields, 'endedAt') }),
+  };
+}
