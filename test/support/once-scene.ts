@@ -13,8 +13,12 @@ export const UNREACHABLE = new StoreError('fault', { fault: 'unreachable', outco
 /** What becomes of a request on its way. @returns the reply, or throws */
 export type Network = <Reply>(call: MemoryCall, apply: () => Reply) => Promise<Reply>;
 
-/** The hosts of a store with locks and ticks, in virtual time. */
-export function onceScene() {
+/**
+ * The hosts of a store with locks and ticks, in virtual time.
+ *
+ * @param careless whether the store ignores the etag of a replacement of `tick.json`
+ */
+export function onceScene({ careless = false } = {}) {
   const clock = new VirtualClock();
   const buckets = new Map<string, MemoryBucket>();
   const bucketAt = (path: string) => {
@@ -32,7 +36,10 @@ export function onceScene() {
   const process = ({
     offMs = 0,
     network = async (_, apply) => apply(),
-  }: { offMs?: number; network?: Network } = {}) => {
+  }: {
+    offMs?: number;
+    network?: Network;
+  } = {}) => {
     tasks += 1;
     const taskId = `task-${tasks}`;
     const calls: (MemoryCall & { path: string })[] = [];
@@ -54,6 +61,12 @@ export function onceScene() {
         },
         bucketAt(path),
       );
+      const replace = opened.replace.bind(opened);
+      if (careless)
+        opened.replace = async (key, body, metadata, etag, call) => {
+          const current = key === 'tick.json' ? bucketAt(path).read(key)?.etag : undefined;
+          return replace(key, body, metadata, current ?? etag, call);
+        };
       opened.close = async () => {
         open -= 1;
       };

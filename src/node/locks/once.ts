@@ -1,21 +1,19 @@
 import { anySignal } from '../../core/base/abort.js';
 import { checkArguments, FLAG, whole } from '../../core/base/arguments.js';
-import { type Clock, type RandomSource, sleepUntil } from '../../core/base/clock.js';
-import { StoreUnusableError, WaitTimeoutError } from '../../core/base/errors.js';
-import type { Retry } from '../../core/base/retry.js';
+import { sleepUntil } from '../../core/base/clock.js';
+import { WaitTimeoutError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
-import { detached } from '../../core/lease/model/lease.js';
 import { LockLostError } from '../../core/lease/model/lock-lost.js';
 import { changeCluster, readCluster, readExistingCluster } from '../../core/lease/session/cluster-store.js';
-import { isStoreAway, whileStoreIsAway } from '../../core/lease/session/store-retry.js';
+import { isStoreAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { StoreError } from '../../core/store/lease-store.js';
 import { ownTaskId } from '../runtime/acquire.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import { type LockStore, lockPlace } from './lock-place.js';
-import { type Schedule, type SchedulePlan, scheduleOf } from './schedule.js';
+import { type SchedulePlan, scheduleOf } from './schedule.js';
 import { acquireLock, checkLock, type LockOptions, type StoreLock } from './store-lock.js';
-import { TICK_KEY, type TickClaim, type TickOutcome, type TickRecord, Ticks } from './tick.js';
+import { TICK_KEY, type TickOutcome, type TickRecord, Ticks } from './tick.js';
 
 /** Which ticks, and how their lock is acquired. */
 export interface OnceOptions extends Omit<LockOptions, 'store'>, SchedulePlan {
@@ -34,7 +32,7 @@ export interface OnceOptions extends Omit<LockOptions, 'store'>, SchedulePlan {
  * A tick that this process has claimed, with the lock under which it runs. Call `complete()` when the work has
  * succeeded, and dispose of it in any case; stop the work when `signal` aborts.
  */
-export interface OnceRun extends Omit<StoreLock, 'release'> {
+export interface OnceRun extends StoreLock {
   /** The instant, in milliseconds since the Unix epoch. */
   readonly tick: number;
   /** 1, or more after `retry`. */
@@ -43,10 +41,12 @@ export interface OnceRun extends Omit<StoreLock, 'release'> {
   readonly missed: number;
   /** Whether it is a missed one: call again for the due one. */
   readonly isCatchUp: boolean;
+  /** The schedule, as the store has it. */
+  readonly schedule: string;
   /** What was claimed before it. */
   readonly previous: TickRecord | undefined;
   /**
-   * Records the success, and releases the lock. Disposing of a run that is not complete records a failure.
+   * Records the success, and releases the lock; `release()` before it, or disposing, records a failure.
    * Resolves to whether that has been recorded: else the lock is lost. Later calls share the result.
    */
   complete(): Promise<boolean>;
@@ -88,9 +88,6 @@ export async function oncePer(store: LockStore, options: OnceOptions): Promise<O
   try {
     run = await claims.due();
     return run;
-  } catch (error) {
-    if (!(error instanceof StoreError)) throw error;
-    throw new StoreUnusableError(error.code, `the ticks of ${options.name} cannot be read`, { cause: error });
   } finally {
     if (!run) await claims.close();
   }
@@ -107,14 +104,15 @@ async function openClaims(store: LockStore, options: OnceOptions): Promise<Claim
   const { name, every, offset, cron, tz, retry = 0, catchUp = false, ...rest } = options;
   checkLock(name, { ...rest, store });
   checkArguments({ retry, catchUp }, { retry: whole(0, MAX_RETRIES), catchUp: FLAG });
-  const system = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };
-  const schedule = await scheduleOf({ every, offset, cron, tz }, system.clock.now());
-  const taskId = options.taskId ?? (await ownTaskId(options.signal));
+  const { clock = systemClock, random = systemRandom } = rest;
+  const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
+  const taskId = rest.taskId ?? (await ownTaskId(rest.signal));
   const place = await lockPlace(store, name);
-  const opened = typeof place === 'string' ? await openedStore({ ...rest, store: place }, system) : place;
-  const session = new StoreSession(opened, system.clock, REQUEST_TIMEOUT_MS);
-  const ticks = new Ticks(session, schedule, { retry, catchUp });
-  return new Claims(name, { ...rest, ...system, store, taskId }, schedule, ticks, retry > 0);
+  const opened =
+    typeof place === 'string' ? await openedStore({ ...rest, store: place }, { clock, random }) : place;
+  const session = new StoreSession(opened, clock, REQUEST_TIMEOUT_MS);
+  const ticks = new Ticks(session, schedule, { ...rest, retry, catchUp, taskId, random });
+  return new Claims(name, { ...rest, store, taskId }, ticks);
 }
 
 /** What one task does to claim a tick. */
@@ -123,16 +121,10 @@ class Claims {
 
   constructor(
     private readonly name: string,
-    private readonly lock: LockOptions & {
-      readonly clock: Clock;
-      readonly random: RandomSource;
-      readonly taskId: string;
-    },
-    private readonly schedule: Schedule,
+    private readonly options: LockOptions,
     private readonly ticks: Ticks,
-    private readonly retries: boolean,
   ) {
-    this.#until = lock.clock.monotonic() + (lock.timeoutMs ?? Number.POSITIVE_INFINITY);
+    this.#until = ticks.session.clock.monotonic() + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
   }
 
   close(): Promise<void> {
@@ -141,13 +133,15 @@ class Claims {
 
   /** Rules O3, O8 and O11. */
   async due(): Promise<OnceRun | undefined> {
-    const { clock, random, signal } = this.lock;
+    const { schedule, session, task } = this.ticks;
+    const { clock } = session;
     // A hint: no decision depends on this host's clock.
-    const periodMs = this.schedule.next(clock.now()) - this.schedule.last(clock.now());
+    const periodMs = schedule.next(clock.now()) - schedule.last(clock.now());
     const jitterMs = Math.min(JITTER.maxMs, periodMs * JITTER.share);
     for (let waitMs = 0; ; ) {
-      await sleepUntil(clock, clock.monotonic() + waitMs + random.next() * jitterMs, signal);
-      const state = await this.#look(signal);
+      const { signal } = this.options;
+      await sleepUntil(clock, clock.monotonic() + waitMs + task.random.next() * jitterMs, signal);
+      const state = await this.ticks.look(signal);
       if (state.status === 'claimed') return undefined;
       waitMs = state.status === 'soon' ? state.waitMs : 0;
       try {
@@ -156,137 +150,111 @@ class Claims {
         if (run) return run;
       } catch (error) {
         // The tick, if this task has claimed it, may be claimed again.
-        if (!(this.retries && error instanceof LockLostError)) throw error;
+        if (!(task.retry > 0 && error instanceof LockLostError)) throw error;
       }
     }
   }
 
   /** See {@link forgetTicks}. */
   async forget(): Promise<number> {
-    const { ticks } = this;
-    const { session } = ticks;
+    const { ticks, options } = this;
+    const { session, schedule } = ticks;
     await readExistingCluster(session);
-    const { signal, random, taskId } = this.lock;
-    const object = await session.read(TICK_KEY, { signal });
-    const record = ticks.forgotten(taskId);
-    const etag = await ticks.write(record, random.hex(8), object?.etag, this.#away(signal));
-    if (etag === undefined) throw new WaitTimeoutError('another task has claimed a tick at this moment');
-    return record.tick;
+    const object = await session.read(TICK_KEY);
+    const tick = schedule.last(ticks.now);
+    const record = ticks.record({ tick, attempt: 1, missed: 0 }, 0n);
+    const forgotten = { ...record, outcome: 'forgotten', endedAt: ticks.now } as const;
+    if (await ticks.write(forgotten, object?.etag, ticks.away(options.signal))) return tick;
+    throw new WaitTimeoutError('another task has claimed a tick at this moment');
   }
 
   /** Waits for the lock, and gives up as soon as another task has claimed the tick. */
   async #acquire(): Promise<StoreLock | undefined> {
-    const { clock, random, signal } = this.lock;
+    const { ticks, options } = this;
+    const { clock, pollMs } = ticks.session;
     const claimed = new AbortController();
-    const either = anySignal(signal, claimed.signal);
+    const { signal, release } = anySignal(options.signal, claimed.signal);
     const watch = async () => {
-      for (let pauseMs = this.ticks.session.pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
-        await clock.sleep(pauseMs * (0.8 + 0.4 * random.next()), either.signal);
-        const state = await this.ticks.look({ signal: either.signal }).catch(() => undefined);
+      for (let pauseMs = pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
+        await clock.sleep(pauseMs * (0.8 + 0.4 * ticks.task.random.next()), signal);
+        const state = await ticks.look(signal).catch(() => undefined);
         if (state && state.status !== 'due') return claimed.abort();
       }
     };
     watch().catch(() => undefined);
+    const timeoutMs = Math.max(0, this.#until - clock.monotonic());
     try {
-      const timeoutMs = Math.max(0, this.#until - clock.monotonic());
-      return await acquireLock(this.name, { ...this.lock, timeoutMs, signal: either.signal });
+      return await acquireLock(this.name, { ...options, timeoutMs, signal });
     } catch (error) {
-      signal?.throwIfAborted();
+      options.signal?.throwIfAborted();
       if (!claimed.signal.aborted) throw error;
       return undefined;
     } finally {
       claimed.abort();
-      either.release();
+      release();
     }
   }
 
-  /** Rules O3 to O5, under the lock. */
+  /** Rules O3 to O5, under the lock. Undefined where another task was first. */
   async #claim(lock: StoreLock): Promise<OnceRun | undefined> {
     const { ticks, name } = this;
-    const held = anySignal(lock.signal, this.lock.signal);
-    const { signal } = held;
+    const { session } = ticks;
+    const { signal, release } = anySignal(lock.signal, this.options.signal);
     try {
-      const { record: previous, etag, ...state } = await this.#look(signal);
-      const cluster = await this.#away(signal)((call) => readCluster(ticks.session, call));
+      const { previous, etag, ...state } = await ticks.look(signal);
+      const cluster = await ticks.away(signal)((call) => readCluster(session, call));
       if (previous === undefined && cluster?.config.once) throw ticks.damaged('is gone');
-      const claimed = state.status === 'due' && (await this.#write(lock, state.claim, etag, signal));
-      if (!claimed) {
-        await lock.release();
-        return undefined;
+      if (state.status === 'due') {
+        const record = ticks.record(state.claim, lock.token);
+        const own = await ticks.write(record, etag, ticks.away(signal, this.#until)).catch((cause) => {
+          if (!isStoreAway(cause)) throw cause;
+          throw new WaitTimeoutError(`whether this task has the tick of ${name} is unknown`, { cause });
+        });
+        // From now on its absence is damage. Where this fails, the next run does it.
+        if (own && cluster && !cluster.config.once)
+          await changeCluster(session, cluster, { once: true }, { signal }).catch(() => undefined);
+        if (own && lock.isValid()) return this.#run(lock, record, own, previous);
+        const late = 'its deadline passed before the run began';
+        if (own) throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
       }
-      // From now on its absence is damage. Where this fails, the next run does it.
-      if (cluster && !cluster.config.once)
-        await changeCluster(ticks.session, cluster, { once: true }, { signal }).catch(() => undefined);
-      if (lock.isValid()) return this.#run(lock, claimed, previous);
-      const late = 'its deadline passed before the run began';
-      throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
+      await lock.release();
+      return undefined;
     } catch (error) {
       await lock.release();
       throw error;
     } finally {
-      held.release();
-    }
-  }
-
-  /** Undefined where another task was first. */
-  async #write(lock: StoreLock, claim: TickClaim, etag: string | undefined, signal: AbortSignal) {
-    const { random, taskId } = this.lock;
-    const record: TickRecord = {
-      ...claim,
-      ...{ token: Number(lock.token), taskId, schedule: this.schedule.text, startedAt: this.ticks.now },
-    };
-    const nonce = random.hex(8);
-    try {
-      const own = await this.ticks.write(record, nonce, etag, this.#away(signal, this.#until));
-      return own === undefined ? undefined : { record, nonce, etag: own };
-    } catch (error) {
-      if (!isStoreAway(error)) throw error;
-      throw new WaitTimeoutError(`whether this task has the tick of ${this.name} is unknown`, {
-        cause: error,
-      });
+      release();
     }
   }
 
   /** Rule O6: the lock is not released before the outcome is known to be recorded, or the lock is lost. */
-  #run(
-    lock: StoreLock,
-    { record, nonce, etag }: { record: TickRecord; nonce: string; etag: string },
-    previous: TickRecord | undefined,
-  ): OnceRun {
+  #run(lock: StoreLock, record: TickRecord, etag: string, previous: TickRecord | undefined): OnceRun {
     const { ticks } = this;
-    const forever = this.#away(lock.signal, Number.POSITIVE_INFINITY, (error) => error instanceof StoreError);
+    const forever = ticks.away(lock.signal, Number.POSITIVE_INFINITY, (error) => error instanceof StoreError);
+    let ending: Promise<boolean> | undefined;
     const finish = async (outcome: TickOutcome) => {
       const ended = { ...record, outcome, endedAt: ticks.now };
-      const recorded = await ticks.write(ended, nonce, etag, forever).catch(() => undefined);
+      const recorded = await ticks.write(ended, etag, forever).catch(() => undefined);
       await lock.release();
       await this.close();
       return recorded !== undefined;
     };
-    let ending: Promise<boolean> | undefined;
     const end = (outcome: TickOutcome) => {
       ending ??= finish(outcome);
       return ending;
     };
-    const { tick, attempt, missed } = record;
+    const release = async () => void (await end('failed'));
+    const { tick, attempt, missed, schedule } = record;
     const { name, token, signal } = lock;
     return {
-      ...{ name, token, signal, tick, attempt, missed, previous },
-      isCatchUp: this.schedule.last(record.startedAt) > tick,
+      ...{ name, token, signal, tick, attempt, missed, schedule, previous },
+      isCatchUp: ticks.schedule.last(record.startedAt) > tick,
       get deadline() {
         return lock.deadline;
       },
       isValid: () => lock.isValid(),
       complete: () => end('succeeded'),
-      [Symbol.asyncDispose]: async () => void (await end('failed')),
+      ...{ release, [Symbol.asyncDispose]: release },
     };
-  }
-
-  #look(signal: AbortSignal | undefined) {
-    return this.#away(signal)((call) => this.ticks.look(call));
-  }
-
-  #away(signal: AbortSignal | undefined, until?: number, mayPass = isStoreAway): Retry {
-    const { clock, random, onEvent } = this.lock;
-    return whileStoreIsAway({ clock, random, signal, until, emit: detached(onEvent) }, mayPass);
   }
 }

@@ -1,12 +1,15 @@
+import type { RandomSource } from '../../core/base/clock.js';
 import { StoreUnusableError } from '../../core/base/errors.js';
 import type { Retry } from '../../core/base/retry.js';
+import { detached, type LeaseListener } from '../../core/lease/model/lease.js';
 import {
   LeaseUnreadableError,
   parseObject,
   readInteger,
   readTime,
 } from '../../core/lease/model/lease-codec.js';
-import type { SessionCall, StoreSession } from '../../core/lease/session/store-session.js';
+import { isStoreAway, whileStoreIsAway } from '../../core/lease/session/store-retry.js';
+import type { StoreSession } from '../../core/lease/session/store-session.js';
 import { StoreError } from '../../core/store/lease-store.js';
 import { isSameTick, type Schedule } from './schedule.js';
 
@@ -22,6 +25,8 @@ export interface TickRecord {
   /** The token of the lock under which it was claimed; 0 where it was forgotten. */
   readonly token: number;
   readonly taskId: string;
+  /** Random, for each claim. */
+  readonly nonce: string;
   /** The schedule of the task. */
   readonly schedule: string;
   readonly startedAt: number;
@@ -44,11 +49,15 @@ export type TickState =
   /** It is claimed, and the next one comes in so many milliseconds (rule O8). */
   | { readonly status: 'soon'; readonly waitMs: number };
 
-export interface TickPolicy {
+/** A task, as it asks for ticks. */
+export interface TickTask {
+  readonly taskId: string;
+  readonly random: RandomSource;
   /** How often a tick may be claimed again that has no success (rule O5). */
   readonly retry: number;
   /** Whether the latest missed tick comes before the due one (rule O9). */
   readonly catchUp: boolean;
+  readonly onEvent?: LeaseListener | undefined;
 }
 
 /** The most missed ticks that are counted. */
@@ -56,13 +65,20 @@ const MAX_MISSED = 1_000;
 /** How near the next tick must be for a wait: a share of the period, and at most so many milliseconds. */
 const SOON = { share: 1 / 10, maxMs: 300_000 };
 
-/** `tick.json` of one lock, and what follows from it for one schedule. */
+/** `tick.json` of one lock, and what follows from it for one task and its schedule. */
 export class Ticks {
   constructor(
     readonly session: StoreSession,
-    private readonly schedule: Schedule,
-    private readonly policy: TickPolicy,
+    readonly schedule: Schedule,
+    readonly task: TickTask,
   ) {}
+
+  /** Retries while the store is away. */
+  away(signal: AbortSignal | undefined, until?: number, mayPass = isStoreAway): Retry {
+    const { random, onEvent } = this.task;
+    const { clock } = this.session;
+    return whileStoreIsAway({ clock, random, signal, until, emit: detached(onEvent) }, mayPass);
+  }
 
   /**
    * Reads the last claim.
@@ -70,20 +86,22 @@ export class Ticks {
    * @throws {StoreUnusableError} where it is damaged, or the store has no time (rules O1 and O10)
    * @throws {StoreError}
    */
-  async look(call: SessionCall = {}) {
+  look(signal: AbortSignal | undefined) {
     const { session } = this;
-    const object = await session.read(TICK_KEY, call);
-    // A read of nothing says no time.
-    if (object === undefined) await session.list(call);
-    const now = session.storeNow();
-    if (!Number.isFinite(now.max))
-      throw new StoreUnusableError('STORE_UNSUPPORTED', `${session.store.url}: the store says no time`);
-    const record = object && this.#decode(object.body);
-    return { ...this.#state(now.min, session.latest(now), record), record, etag: object?.etag };
+    return this.away(signal)(async (call) => {
+      const object = await session.read(TICK_KEY, call);
+      // A read of nothing says no time.
+      if (object === undefined) await session.list(call);
+      const now = session.storeNow();
+      if (!Number.isFinite(now.max))
+        throw new StoreUnusableError('STORE_UNSUPPORTED', `${session.store.url}: the store says no time`);
+      const previous = object && this.#decode(object.body);
+      return { ...this.#state(now.min, session.latest(now), previous), previous, etag: object?.etag };
+    });
   }
 
   #state(min: number, max: number, record: TickRecord | undefined): TickState {
-    const { schedule, policy } = this;
+    const { schedule, task } = this;
     const tick = schedule.last(min);
     if (record === undefined) return { status: 'due', claim: { tick, attempt: 1, missed: 0 } };
     const next = schedule.next(min);
@@ -91,7 +109,7 @@ export class Ticks {
     if (isSameTick(schedule, tick, record.tick)) {
       const { tick: last, attempt, outcome, missed } = record;
       const failed = outcome === undefined || outcome === 'failed';
-      if (failed && attempt <= policy.retry && last <= min)
+      if (failed && attempt <= task.retry && last <= min)
         return { status: 'due', claim: { tick: last, attempt: attempt + 1, missed } };
       // The next one may have come already, as far as is known.
       const isSoon = next - max <= Math.min(SOON.maxMs, (next - tick) * SOON.share);
@@ -101,16 +119,15 @@ export class Ticks {
     let missed = 0;
     for (let each = before; !isSameTick(schedule, each, record.tick) && missed < MAX_MISSED; missed += 1)
       each = schedule.last(each - 1);
-    const claim = policy.catchUp && missed > 0 ? { tick: before, missed: missed - 1 } : { tick, missed };
+    const claim = task.catchUp && missed > 0 ? { tick: before, missed: missed - 1 } : { tick, missed };
     return { status: 'due', claim: { ...claim, attempt: 1 } };
   }
 
-  /** The record of the due tick, for an operator who has it count as run (rule O10). */
-  forgotten(taskId: string): TickRecord {
-    const startedAt = this.now;
-    const tick = this.schedule.last(startedAt);
-    const facts = { attempt: 1, token: 0, missed: 0, outcome: 'forgotten', endedAt: startedAt } as const;
-    return { tick, ...facts, taskId, schedule: this.schedule.text, startedAt };
+  /** A new claim. @param token of the lock; 0 without one */
+  record(claim: TickClaim, token: bigint): TickRecord {
+    const { taskId, random } = this.task;
+    const own = { token: Number(token), taskId, nonce: random.hex(8), schedule: this.schedule.text };
+    return { ...claim, ...own, startedAt: this.now };
   }
 
   /** Store time, cut to milliseconds. */
@@ -124,14 +141,9 @@ export class Ticks {
    *
    * @throws {StoreError} when that was not known in time
    */
-  write(
-    record: TickRecord,
-    nonce: string,
-    etag: string | undefined,
-    retry: Retry,
-  ): Promise<string | undefined> {
+  write(record: TickRecord, etag: string | undefined, retry: Retry): Promise<string | undefined> {
     const { session } = this;
-    const body = JSON.stringify({ ...record, nonce });
+    const body = JSON.stringify(record);
     return retry(async (call) => {
       try {
         const written = await session.write(TICK_KEY, { body, metadata: {} }, etag, call);
@@ -174,6 +186,7 @@ export function decodeTick(body: string): TickRecord {
     attempt: readInteger(fields, 'attempt', 1),
     token: readInteger(fields, 'token', 0),
     taskId: String(fields.taskId),
+    nonce: String(fields.nonce),
     schedule: String(fields.schedule),
     startedAt: readTime(fields, 'startedAt'),
     missed: readInteger(fields, 'missed', 0),

@@ -1,20 +1,37 @@
-import { describe, expect, it } from 'vitest';
-import { type Network, onceScene, UNREACHABLE } from '../../../test/support/once-scene.js';
-import { seededRandom } from '../../../test/support/virtual-clock.js';
+import { type Network, onceScene, UNREACHABLE } from './once-scene.js';
+import { seededRandom } from './virtual-clock.js';
 
 const HOSTS = 5;
 const PERIOD = 60_000;
-const HOUR = 3_600_000;
+
+/** A run of the command, in milliseconds of the clock. */
+interface OnceFleetRun {
+  readonly tick: number;
+  readonly at: number;
+  until: number;
+  readonly host: number;
+  /** `done`: the work had ended, and the process was killed before it learned that this was recorded. */
+  end: 'killed' | 'lost' | 'failed' | 'done' | 'succeeded';
+}
 
 /** Five hosts whose crons all run the same command for so many ticks, and are killed, and have a bad network. */
-async function fleet({ ticks, retry = 0, seed }: { ticks: number; retry?: number; seed: number }) {
-  const scene = onceScene();
+export async function onceFleet({
+  ticks,
+  retry = 0,
+  seed,
+  careless = false,
+}: {
+  ticks: number;
+  retry?: number;
+  seed: number;
+  careless?: boolean;
+}) {
+  const scene = onceScene({ careless });
   const { clock } = scene;
   const random = seededRandom(seed);
   const chance = (share: number) => random.next() < share;
-  const runs: { tick: number; at: number; until: number; host: number; end: string }[] = [];
+  const runs: OnceFleetRun[] = [];
   const faults = { kills: 0, lost: 0, late: 0, delayed: 0 };
-  let lastTick = 0;
 
   const network =
     (isDead: () => boolean): Network =>
@@ -55,9 +72,11 @@ async function fleet({ ticks, retry = 0, seed }: { ticks: number; retry?: number
       if (run === undefined || isDead()) return;
       if (!run.isValid()) continue;
       const begun = clock.monotonic();
-      const row = { tick: run.tick, at: begun, until: Number.POSITIVE_INFINITY, host, end: 'killed' };
+      const row: OnceFleetRun = {
+        ...{ tick: run.tick, at: begun, until: Number.POSITIVE_INFINITY },
+        ...{ host, end: 'killed' },
+      };
       runs.push(row);
-      lastTick = run.tick;
       const worksMs = 500 + random.next() * 8_000;
       // The work ends with the process, and before the deadline: the guard sees to that.
       while (!isDead() && run.isValid() && clock.monotonic() < begun + worksMs) await clock.sleep(20);
@@ -87,26 +106,18 @@ async function fleet({ ticks, retry = 0, seed }: { ticks: number; retry?: number
   };
   for (let host = 0; host < HOSTS; host += 1) void cron(host);
   await clock.advance(PERIOD * (ticks + 3));
-  return { runs, faults, lastTick, begun };
+  const startsOf = new Map<number, OnceFleetRun[]>();
+  for (const run of runs) startsOf.set(run.tick, [...(startsOf.get(run.tick) ?? []), run]);
+  const all = [...startsOf.keys()];
+  const from = Math.min(...all);
+  const span = (Math.max(...all) - from) / PERIOD + 1;
+  return {
+    runs,
+    faults,
+    startsOf,
+    /** Ticks between the first one and the last one that no task has started. */
+    missed: Array.from({ length: span }, (_, at) => from + at * PERIOD).filter((tick) => !startsOf.has(tick)),
+    /** Runs that were started before an earlier one had ended. */
+    overlapping: runs.filter((run, at) => runs.slice(0, at).some(({ until }) => until > run.at)),
+  };
 }
-
-describe('1,000 ticks on five hosts with clocks an hour off, that are killed and lose replies', () => {
-  it('start at most once each', async () => {
-    const { runs, faults } = await fleet({ ticks: 1_000, seed: 1 });
-    console.log(faults, runs.length, new Set(runs.map(r => r.tick)).size);
-    const ticks = runs.map(({ tick }) => tick);
-    expect(new Set(ticks).size).toBe(ticks.length);
-    expect(ticks.length).toBeGreaterThan(900);
-    expect(Math.min(faults.kills, faults.lost, faults.late, faults.delayed)).toBeGreaterThan(20);
-  }, 300_000);
-
-  it('all run with --retry while a host lives, one at a time, and none after a success', async () => {
-    const { runs, faults } = await fleet({ ticks: 1_000, seed: 2, retry: 20 });
-    const all = [...new Set(runs.map(r => r.tick))];
-    console.log(faults, runs.length, all.length, (Math.max(...all)-Math.min(...all))/PERIOD+1, new Set(runs.filter(r=>r.end==='succeeded').map(r=>r.tick)).size);
-    for (const [at, run] of runs.entries()) for (const later of runs.slice(at+1, at+30)) {
-      expect(later.at).toBeGreaterThanOrEqual(run.until);
-      if (run.end === 'succeeded') expect(later.tick).toBeGreaterThan(run.tick);
-    }
-  }, 300_000);
-});
