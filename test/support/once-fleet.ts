@@ -15,18 +15,8 @@ interface OnceFleetRun {
 }
 
 /** Five hosts whose crons all run the same command for so many ticks, and are killed, and have a bad network. */
-export async function onceFleet({
-  ticks,
-  retry = 0,
-  seed,
-  careless = false,
-}: {
-  ticks: number;
-  retry?: number;
-  seed: number;
-  careless?: boolean;
-}) {
-  const scene = onceScene({ careless });
+export async function onceFleet({ ticks, retry = 0, seed }: { ticks: number; retry?: number; seed: number }) {
+  const scene = onceScene();
   const { clock } = scene;
   const random = seededRandom(seed);
   const chance = (share: number) => random.next() < share;
@@ -44,9 +34,9 @@ export async function onceFleet({
         if (chance(0.5)) apply();
         throw UNREACHABLE;
       }
-      if (chance(0.01)) {
+      if (chance(0.02)) {
         faults.late += 1;
-        void clock.sleep(random.next() * 20_000).then(apply);
+        void clock.sleep(random.next() * 100_000).then(apply);
         throw UNREACHABLE;
       }
       if (chance(0.01)) {

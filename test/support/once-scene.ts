@@ -22,8 +22,14 @@ export function onceScene({ careless = false } = {}) {
   const clock = new VirtualClock();
   const buckets = new Map<string, MemoryBucket>();
   const bucketAt = (path: string) => {
-    const bucket = buckets.get(path) ?? new MemoryBucket(clock, 1);
+    const known = buckets.get(path);
+    if (known) return known;
+    const bucket = new MemoryBucket(clock, 1);
     buckets.set(path, bucket);
+    const replace = bucket.replace.bind(bucket);
+    if (careless)
+      bucket.replace = (key, body, metadata, etag) =>
+        replace(key, body, metadata, (key === 'tick.json' && bucket.read(key)?.etag) || etag);
     return bucket;
   };
   let tasks = 0;
@@ -61,12 +67,6 @@ export function onceScene({ careless = false } = {}) {
         },
         bucketAt(path),
       );
-      const replace = opened.replace.bind(opened);
-      if (careless)
-        opened.replace = async (key, body, metadata, etag, call) => {
-          const current = key === 'tick.json' ? bucketAt(path).read(key)?.etag : undefined;
-          return replace(key, body, metadata, current ?? etag, call);
-        };
       opened.close = async () => {
         open -= 1;
       };
