@@ -13,6 +13,13 @@ export const UNREACHABLE = new StoreError('fault', { fault: 'unreachable', outco
 /** What becomes of a request on its way. @returns the reply, or throws */
 export type Network = <Reply>(call: MemoryCall, apply: () => Reply) => Promise<Reply>;
 
+/** What a request does with `tick.json`; undefined for one of another object. */
+export function ofTick(call: MemoryCall): MemoryCall['operation'] | undefined {
+  return 'key' in call && call.key === 'tick.json' ? call.operation : undefined;
+}
+/** Whether it writes it. */
+export const writesTick = (call: MemoryCall) => ['create', 'replace'].includes(ofTick(call) ?? '');
+
 /**
  * The hosts of a store with locks and ticks, in virtual time.
  *

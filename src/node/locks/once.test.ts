@@ -1,10 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { onceFleet } from '../../../test/support/once-fleet.js';
-import { type Network, onceScene, UNREACHABLE } from '../../../test/support/once-scene.js';
+import {
+  type Network,
+  ofTick,
+  onceScene,
+  UNREACHABLE,
+  writesTick,
+} from '../../../test/support/once-scene.js';
 import { inVirtualTime, type VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { MemoryCall } from '../../core/store/memory/memory-lease-store.js';
 import type { OnceOptions } from './once.js';
 
 const HOUR = 3_600_000;
+const KILLED = new Error('killed');
 const FORGET = /nodelease once NAME --forget/;
 
 /** Moves the clock to so long after a full hour of store time. */
@@ -87,15 +95,14 @@ describe('a claim', () => {
   /** The first so many writes of a tick are applied, or not, and their replies are lost. */
   const losing = (count: number, applied: boolean): Network => {
     let left = count;
-    return async ({ key, operation }, apply) => {
-      if (key !== 'tick.json' || operation === 'read' || left <= 0) return apply();
+    return async (call, apply) => {
+      if (!writesTick(call) || left <= 0) return apply();
       left -= 1;
       if (applied) apply();
       throw UNREACHABLE;
     };
   };
-  const writes = (host: { calls: readonly { key: string; operation: string }[] }) =>
-    host.calls.filter(({ key, operation }) => key === 'tick.json' && operation !== 'read').length;
+  const writes = (host: { calls: readonly MemoryCall[] }) => host.calls.filter(writesTick).length;
 
   it.each([
     ['was applied', true, 1],
@@ -122,14 +129,14 @@ describe('a claim', () => {
     const killed = new AbortController();
     let arrive: () => unknown = () => undefined;
     const host = process({
-      network: async ({ key, operation }, apply) => {
-        if (key !== 'tick.json' || operation !== 'replace') return apply();
+      network: async (call, apply) => {
+        if (!writesTick(call)) return apply();
         arrive = apply;
-        killed.abort(UNREACHABLE);
+        killed.abort(KILLED);
         throw UNREACHABLE;
       },
     });
-    await expect(once(host, { signal: killed.signal })).rejects.toBe(UNREACHABLE);
+    await expect(once(host, { signal: killed.signal })).rejects.toBe(KILLED);
     await clock.advance(HOUR);
     await (await once(process()))?.complete();
     arrive();
@@ -140,9 +147,9 @@ describe('a claim', () => {
     const { process, once } = await hourly();
     let isCut = false;
     const host = process({
-      network: async ({ key, operation }, apply) => {
-        isCut ||= key === 'tick.json' && operation !== 'read';
-        if (isCut && key === 'tick.json') throw UNREACHABLE;
+      network: async (call, apply) => {
+        isCut ||= writesTick(call);
+        if (isCut && ofTick(call)) throw UNREACHABLE;
         return apply();
       },
     });
@@ -156,9 +163,9 @@ describe('a claim', () => {
 
   it('after which the lock has expired starts nothing, and with retry the tick runs elsewhere', async () => {
     const { process, once, clock, record } = await hourly();
-    const freezing: Network = async ({ key, operation }, apply) => {
+    const freezing: Network = async (call, apply) => {
       const reply = apply();
-      if (key === 'tick.json' && operation === 'create') clock.freeze(15_000);
+      if (writesTick(call)) clock.freeze(15_000);
       return reply;
     };
     await expect(once(process({ network: freezing }))).rejects.toMatchObject({ code: 'LOCK_LOST' });
@@ -197,8 +204,8 @@ describe('with retry, a tick', () => {
     const { process, once, clock, bucketAt, record } = await hourly();
     let isCut = false;
     const host = process({
-      network: async ({ key, operation }, apply) => {
-        if (isCut && key === 'tick.json' && operation !== 'read') throw UNREACHABLE;
+      network: async (call, apply) => {
+        if (isCut && writesTick(call)) throw UNREACHABLE;
         return apply();
       },
     });
