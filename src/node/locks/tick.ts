@@ -11,33 +11,23 @@ import {
 import { isStoreAway, whileStoreIsAway } from '../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import { StoreError } from '../../core/store/lease-store.js';
+import type { TickReport } from '../wire/cluster-snapshot.js';
 import { isSameTick, type Schedule } from './schedule.js';
 
 /** The key of the last claimed tick, in the store of a lock. */
 export const TICK_KEY = 'tick.json';
 
 /** `tick.json`: the tick that was claimed last. It is changed by compare-and-swap to later ticks only (rule O2). */
-export interface TickRecord {
-  /** Milliseconds since the Unix epoch, as all its times are: of the store. */
-  readonly tick: number;
-  /** 1 for the first claim of the tick. */
-  readonly attempt: number;
+export interface TickRecord extends TickReport {
   /** The token of the lock under which it was claimed; 0 where it was forgotten. */
   readonly token: number;
-  readonly taskId: string;
   /** Random, for each claim. */
   readonly nonce: string;
   /** The schedule of the task. */
   readonly schedule: string;
-  readonly startedAt: number;
-  /** How many ticks before it no task has claimed, at most {@link MAX_MISSED}. */
-  readonly missed: number;
-  /** Undefined while it runs, and where its task was killed. */
-  readonly outcome?: TickOutcome | undefined;
-  readonly endedAt?: number | undefined;
 }
 
-export type TickOutcome = 'succeeded' | 'failed' | 'forgotten';
+export type TickOutcome = NonNullable<TickReport['outcome']>;
 
 export type TickClaim = Pick<TickRecord, 'tick' | 'attempt' | 'missed'>;
 
