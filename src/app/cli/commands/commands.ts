@@ -86,7 +86,7 @@ const OWN_ROWS: readonly TableRow[] = [
       ['--forget', 'without a command: have the due tick count as run, where tick.json is damaged'],
       ...WAITING_OPTIONS.slice(1),
     ],
-    settings: [...OF_STORE, 'task-id', 'duration', 'grace', 'wait-poll'],
+    settings: [...OF_STORE, 'task-id', 'duration', 'grace', 'wait-poll', 'ecs-protect'],
     load: async () => (await import('./once-command.js')).onceCommand,
   },
   {
