@@ -126,7 +126,10 @@ look:
     fi
   };
 #ifdef START_FIRST /* O3: the work is started, then the tick is claimed */
-  atomic { MAY_START -> assert(!started[tick[me]]); started[tick[me]] = true; runs[me] = true };
+  if
+  :: atomic { MAY_START -> assert(!started[tick[me]]); started[tick[me]] = true; runs[me] = true }
+  :: atomic { quit(me); goto idle }
+  fi;
 #endif
   if
   :: atomic { kind[me] = claim; match[me] = fresh[me]; at[me] = under_way }
