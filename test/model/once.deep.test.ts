@@ -16,8 +16,8 @@ const PROPERTIES = {
   success: /finished\[/,
 } as const;
 
-/** No violation in any state: as the code does it, and in the whole tier without sending again. */
-const SOUND = ['RESEND TICKS=3', 'RETRY RESEND TICKS=3', 'SOUND'];
+/** No violation in any state. */
+const SOUND = ['RETRY RESEND TICKS=2', 'RESEND TICKS=3', 'RETRY RESEND TICKS=3'];
 
 /** What each planted bug has to be found by. */
 const FOUND_BY: Readonly<Record<string, keyof typeof PROPERTIES>> = {
