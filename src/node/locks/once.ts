@@ -96,159 +96,139 @@ export async function oncePer(store: LockStore, options: OnceOptions): Promise<O
 /** Has the due tick count as run, whatever is there (rule O10). Resolves to it. @throws as {@link oncePer} does */
 export async function forgetTicks(store: LockStore, options: OnceOptions): Promise<number> {
   const claims = await openClaims(store, options);
-  return claims.forget().finally(() => claims.close());
+  return claims.forget().finally(claims.close);
 }
 
-async function openClaims(store: LockStore, options: OnceOptions): Promise<Claims> {
+/** What one task does to claim a tick. */
+async function openClaims(store: LockStore, options: OnceOptions) {
   checkArguments({ options });
   const { name, every, offset, cron, tz, retry = 0, catchUp = false, ...rest } = options;
   checkLock(name, { ...rest, store });
   checkArguments({ retry, catchUp }, { retry: whole(0, MAX_RETRIES), catchUp: FLAG });
-  const { clock = systemClock, random = systemRandom } = rest;
+  const { clock = systemClock, random = systemRandom, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
   const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
-  const taskId = rest.taskId ?? (await ownTaskId(rest.signal));
+  const taskId = rest.taskId ?? (await ownTaskId(signal));
   const place = await lockPlace(store, name);
   const opened =
     typeof place === 'string' ? await openedStore({ ...rest, store: place }, { clock, random }) : place;
   const session = new StoreSession(opened, clock, REQUEST_TIMEOUT_MS);
   const ticks = new Ticks(session, schedule, { ...rest, retry, catchUp, taskId, random });
-  return new Claims(name, { ...rest, store, taskId }, ticks);
-}
-
-/** What one task does to claim a tick. */
-class Claims {
-  readonly #until: number;
-
-  constructor(
-    private readonly name: string,
-    private readonly options: LockOptions,
-    private readonly ticks: Ticks,
-  ) {
-    this.#until = ticks.session.clock.monotonic() + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
-  }
-
-  close(): Promise<void> {
-    return this.ticks.session.store.close();
-  }
+  const until = clock.monotonic() + timeoutMs;
+  const close = () => opened.close();
 
   /** Rules O3, O8 and O11. */
-  async due(): Promise<OnceRun | undefined> {
-    const { schedule, session, task } = this.ticks;
-    const { clock } = session;
+  const due = async (): Promise<OnceRun | undefined> => {
     // A hint: no decision depends on this host's clock.
     const periodMs = schedule.next(clock.now()) - schedule.last(clock.now());
     const jitterMs = Math.min(JITTER.maxMs, periodMs * JITTER.share);
     for (let waitMs = 0; ; ) {
-      const { signal } = this.options;
-      await sleepUntil(clock, clock.monotonic() + waitMs + task.random.next() * jitterMs, signal);
-      const state = await this.ticks.look(signal);
+      await sleepUntil(clock, clock.monotonic() + waitMs + random.next() * jitterMs, signal);
+      const state = await ticks.look(signal);
       if (state.status === 'claimed') return undefined;
       waitMs = state.status === 'soon' ? state.waitMs : 0;
       try {
-        const lock = state.status === 'due' && (await this.#acquire());
-        const run = lock && (await this.#claim(lock));
+        const lock = state.status === 'due' && (await acquire());
+        const run = lock && (await claim(lock));
         if (run) return run;
       } catch (error) {
         // The tick, if this task has claimed it, may be claimed again.
-        if (!(task.retry > 0 && error instanceof LockLostError)) throw error;
+        if (!(retry > 0 && error instanceof LockLostError)) throw error;
       }
     }
-  }
+  };
 
-  /** See {@link forgetTicks}. */
-  async forget(): Promise<number> {
-    const { ticks, options } = this;
-    const { session, schedule } = ticks;
+  const forget = async (): Promise<number> => {
     await readExistingCluster(session);
     const object = await session.read(TICK_KEY);
     const tick = schedule.last(ticks.now);
     const record = ticks.record({ tick, attempt: 1, missed: 0 }, 0n);
     const forgotten = { ...record, outcome: 'forgotten', endedAt: ticks.now } as const;
-    if (await ticks.write(forgotten, object?.etag, ticks.away(options.signal))) return tick;
+    if (await ticks.write(forgotten, object?.etag, ticks.away(signal))) return tick;
     throw new WaitTimeoutError('another task has claimed a tick at this moment');
-  }
+  };
 
   /** Waits for the lock, and gives up as soon as another task has claimed the tick. */
-  async #acquire(): Promise<StoreLock | undefined> {
-    const { ticks, options } = this;
-    const { clock, pollMs } = ticks.session;
+  const acquire = async (): Promise<StoreLock | undefined> => {
     const claimed = new AbortController();
-    const { signal, release } = anySignal(options.signal, claimed.signal);
+    const either = anySignal(signal, claimed.signal);
     const watch = async () => {
-      for (let pauseMs = pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
-        await clock.sleep(pauseMs * (0.8 + 0.4 * ticks.task.random.next()), signal);
-        const state = await ticks.look(signal).catch(() => undefined);
+      for (let pauseMs = session.pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
+        await clock.sleep(pauseMs * (0.8 + 0.4 * random.next()), either.signal);
+        const state = await ticks.look(either.signal).catch(() => undefined);
         if (state && state.status !== 'due') return claimed.abort();
       }
     };
     watch().catch(() => undefined);
-    const timeoutMs = Math.max(0, this.#until - clock.monotonic());
+    const leftMs = Math.max(0, until - clock.monotonic());
+    const wanted = { ...rest, store, taskId, timeoutMs: leftMs, signal: either.signal };
     try {
-      return await acquireLock(this.name, { ...options, timeoutMs, signal });
+      return await acquireLock(name, wanted);
     } catch (error) {
-      options.signal?.throwIfAborted();
+      signal?.throwIfAborted();
       if (!claimed.signal.aborted) throw error;
       return undefined;
     } finally {
       claimed.abort();
-      release();
+      either.release();
     }
-  }
+  };
 
   /** Rules O3 to O5, under the lock. Undefined where another task was first. */
-  async #claim(lock: StoreLock): Promise<OnceRun | undefined> {
-    const { ticks, name } = this;
-    const { session } = ticks;
-    const { signal, release } = anySignal(lock.signal, this.options.signal);
+  const claim = async (lock: StoreLock): Promise<OnceRun | undefined> => {
+    const either = anySignal(lock.signal, signal);
+    const away = ticks.away(either.signal);
     try {
-      const { previous, etag, ...state } = await ticks.look(signal);
-      const cluster = await ticks.away(signal)((call) => readCluster(session, call));
+      const { previous, etag, ...state } = await ticks.look(either.signal);
+      const cluster = await away((call) => readCluster(session, call));
       if (previous === undefined && cluster?.config.once) throw ticks.damaged('is gone');
-      if (state.status === 'due') {
-        const record = ticks.record(state.claim, lock.token);
-        const own = await ticks.write(record, etag, ticks.away(signal, this.#until)).catch((cause) => {
-          if (!isStoreAway(cause)) throw cause;
-          throw new WaitTimeoutError(`whether this task has the tick of ${name} is unknown`, { cause });
-        });
-        // From now on its absence is damage. Where this fails, the next run does it.
-        if (own && cluster && !cluster.config.once)
-          await changeCluster(session, cluster, { once: true }, { signal }).catch(() => undefined);
-        if (own && lock.isValid()) return this.#run(lock, record, own, previous);
-        const late = 'its deadline passed before the run began';
-        if (own) throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
+      const record = state.status === 'due' && ticks.record(state.claim, lock.token);
+      const own =
+        record && (await ticks.write(record, etag, ticks.away(either.signal, until)).catch(unknown));
+      if (!own) {
+        await lock.release();
+        return undefined;
       }
-      await lock.release();
-      return undefined;
+      // From now on its absence is damage. Where this fails, the next run does it.
+      if (cluster && !cluster.config.once)
+        await changeCluster(session, cluster, { once: true }, { signal: either.signal }).catch(
+          () => undefined,
+        );
+      if (lock.isValid()) return runOf(lock, record, own, previous);
+      const late = 'its deadline passed before the run began';
+      throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
     } catch (error) {
       await lock.release();
       throw error;
     } finally {
-      release();
+      either.release();
     }
-  }
+  };
+
+  const unknown = (cause: unknown) => {
+    if (!isStoreAway(cause)) throw cause;
+    throw new WaitTimeoutError(`whether this task has the tick of ${name} is unknown`, { cause });
+  };
 
   /** Rule O6: the lock is not released before the outcome is known to be recorded, or the lock is lost. */
-  #run(lock: StoreLock, record: TickRecord, etag: string, previous: TickRecord | undefined): OnceRun {
-    const { ticks } = this;
+  const runOf = (lock: StoreLock, record: TickRecord, etag: string, previous?: TickRecord): OnceRun => {
     const forever = ticks.away(lock.signal, Number.POSITIVE_INFINITY, (error) => error instanceof StoreError);
-    let ending: Promise<boolean> | undefined;
     const finish = async (outcome: TickOutcome) => {
       const ended = { ...record, outcome, endedAt: ticks.now };
       const recorded = await ticks.write(ended, etag, forever).catch(() => undefined);
       await lock.release();
-      await this.close();
+      await close();
       return recorded !== undefined;
     };
+    let ending: Promise<boolean> | undefined;
     const end = (outcome: TickOutcome) => {
       ending ??= finish(outcome);
       return ending;
     };
     const release = async () => void (await end('failed'));
-    const { tick, attempt, missed, schedule } = record;
-    const { name, token, signal } = lock;
+    const { tick, attempt, missed } = record;
     return {
-      ...{ name, token, signal, tick, attempt, missed, schedule, previous },
-      isCatchUp: ticks.schedule.last(record.startedAt) > tick,
+      ...{ name, token: lock.token, signal: lock.signal, tick, attempt, missed },
+      ...{ schedule: schedule.text, previous, isCatchUp: schedule.last(record.startedAt) > tick },
       get deadline() {
         return lock.deadline;
       },
@@ -256,5 +236,7 @@ class Claims {
       complete: () => end('succeeded'),
       ...{ release, [Symbol.asyncDispose]: release },
     };
-  }
+  };
+
+  return { due, forget, close };
 }

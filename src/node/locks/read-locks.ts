@@ -71,12 +71,10 @@ export function locksReader(session: StoreSession) {
   };
 }
 
-/** Without the record's own fields; null where there is none that can be read. */
+/** Null where there is none that can be read. */
 function tickReport(object: StoredObject | undefined): TickReport | null {
   try {
-    if (object === undefined) return null;
-    const { token: _, nonce, ...report } = decodeTick(object.body);
-    return report;
+    return object ? decodeTick(object.body) : null;
   } catch {
     return null;
   }

@@ -69,7 +69,7 @@ const OWN_ROWS: readonly TableRow[] = [
     arguments: [['<name>', 'the ticks and their lock: 1 to 200 letters, digits and ._-']],
     examples: [
       'once report --every 1d --store s3://bucket/prefix -- ./report.sh',
-      'once report --cron @daily --tz Europe/Berlin --retry 2 -- ./report.sh',
+      'once report --cron @daily --tz Europe/Berlin -- ./report.sh',
     ],
     runs: 'optional',
     options: [
