@@ -8,7 +8,7 @@ describe('1,000 ticks on five hosts with clocks an hour off, that are killed and
     const { runs, faults, startsOf } = await onceFleet({ ticks: 1_000, seed: 1 });
     expect([...startsOf.values()].filter((starts) => starts.length > 1)).toEqual([]);
     expect(runs.length).toBeGreaterThan(990);
-    expect(Math.min(...Object.values(faults))).toBeGreaterThan(50);
+    expect(Math.min(...Object.values(faults))).toBeGreaterThan(30);
   });
 
   it('all run with retry while a host lives: one at a time, and none again after its success', async () => {
@@ -22,6 +22,6 @@ describe('1,000 ticks on five hosts with clocks an hour off, that are killed and
       expect(ends.slice(0, -1)).not.toContain('succeeded');
     }
     expect(runs.length).toBeGreaterThan(1_050);
-    expect(Math.min(...Object.values(faults))).toBeGreaterThan(50);
+    expect(Math.min(...Object.values(faults))).toBeGreaterThan(30);
   });
 });
