@@ -83,6 +83,21 @@ describe('a tick', () => {
     expect(record()).toMatchObject({ missed: 2 });
   });
 
+  it('is waited for during a long run until the next one is due, and is missed then', async () => {
+    const { process, once, clock, tick } = await hourly();
+    const long = await once(process());
+    await clock.advance(HOUR);
+    const waiting = process().once({ every: '1h' });
+    await clock.advance(50 * 60_000);
+    const begun = clock.monotonic();
+    expect(await inVirtualTime(clock, waiting)).toBeUndefined();
+    expect(clock.monotonic() - begun).toBeLessThan(20 * 60_000);
+    await long?.complete();
+    const next = await once(process());
+    expect(next).toMatchObject({ tick: tick + 2 * HOUR, missed: 1 });
+    await next?.complete();
+  });
+
   it('is kept from a host with the schedule of another parser', async () => {
     const { process, once, tick } = await hourly();
     await (await once(process(), { every: '1h' }))?.complete();

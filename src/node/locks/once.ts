@@ -75,7 +75,7 @@ const MAX_RETRIES = 1_000;
  * Not guaranteed: that each tick runs. Without `retry` one is lost whose task is killed, and with it one that
  * no task asks for.
  *
- * @returns undefined if the due tick has been claimed
+ * @returns undefined if the due tick has been claimed, or another task was at work until the next one
  * @throws {ConfigError} when an option is unknown, or out of range
  * @throws {StoreUnusableError} as `acquireLock` does, and when `tick.json` is damaged
  * @throws {WaitTimeoutError} when the lock was not free, or it was unknown who has the tick, until `timeoutMs`
@@ -115,19 +115,23 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   const ticks = new Ticks(session, schedule, { ...rest, retry, catchUp, taskId, random });
   const until = clock.monotonic() + timeoutMs;
   const close = () => opened.close();
+  const dueTick = () => schedule.last(ticks.now);
 
   /** Rules O3, O8 and O11. */
   const due = async (): Promise<OnceRun | undefined> => {
     // A hint: no decision depends on this host's clock.
     const periodMs = schedule.next(clock.now()) - schedule.last(clock.now());
     const jitterMs = Math.min(JITTER.maxMs, periodMs * JITTER.share);
+    let wanted = Number.POSITIVE_INFINITY;
     for (let waitMs = 0; ; ) {
       await sleepUntil(clock, clock.monotonic() + waitMs + random.next() * jitterMs, signal);
       const state = await ticks.look(signal);
-      if (state.status === 'claimed') return undefined;
+      // While another task runs on, a task waits for one tick: the next call is for the next one.
+      if (state.status === 'claimed' || (state.status === 'due' && dueTick() > wanted)) return undefined;
       waitMs = state.status === 'soon' ? state.waitMs : 0;
+      if (state.status === 'due') wanted = dueTick();
       try {
-        const lock = state.status === 'due' && (await acquire());
+        const lock = state.status === 'due' && (await acquire(wanted));
         const run = lock && (await claim(lock));
         if (run) return run;
       } catch (error) {
@@ -140,22 +144,22 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   const forget = async (): Promise<number> => {
     await readExistingCluster(session);
     const object = await session.read(TICK_KEY);
-    const tick = schedule.last(ticks.now);
+    const tick = dueTick();
     const record = ticks.record({ tick, attempt: 1, missed: 0 }, 0n);
     const forgotten = { ...record, outcome: 'forgotten', endedAt: ticks.now } as const;
     if (await ticks.write(forgotten, object?.etag, ticks.away(signal))) return tick;
     throw new WaitTimeoutError('another task has claimed a tick at this moment');
   };
 
-  /** Waits for the lock, and gives up as soon as another task has claimed the tick. */
-  const acquire = async (): Promise<StoreLock | undefined> => {
+  /** Waits for the lock, and gives up as soon as another task has claimed the tick, or it is due no more. */
+  const acquire = async (tick: number): Promise<StoreLock | undefined> => {
     const claimed = new AbortController();
     const either = anySignal(signal, claimed.signal);
     const watch = async () => {
       for (let pauseMs = session.pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
         await clock.sleep(pauseMs * (0.8 + 0.4 * random.next()), either.signal);
         const state = await ticks.look(either.signal).catch(() => undefined);
-        if (state && state.status !== 'due') return claimed.abort();
+        if (state && !(state.status === 'due' && dueTick() === tick)) return claimed.abort();
       }
     };
     watch().catch(() => undefined);

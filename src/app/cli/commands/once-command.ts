@@ -39,7 +39,11 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
       const own = { timeoutMs, signal, onEvent, taskId: task, catchUp: catchUp && !caughtUp };
       const run = await oncePer(store, { ...options, ...own });
       if (run) logRun(run, log);
-      else log.info({ lock: name }, `the due tick of ${name} has been claimed: nothing to do`);
+      else
+        log.info(
+          { lock: name },
+          `nothing to do: the due tick of ${name} is claimed, or was missed during another run`,
+        );
       caughtUp ||= run?.isCatchUp ?? false;
       return run;
     },
