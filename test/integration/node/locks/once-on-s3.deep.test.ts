@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, inject, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { awsEnvironment, createBucket } from '../../../support/bucket.js';
 import { killAll, runCli } from '../../../support/processes.js';
 import { seededRandom } from '../../../support/virtual-clock.js';
@@ -44,7 +44,7 @@ async function fleet(name: string, url: string, options: readonly string[]) {
   const command = [
     ...args,
     '--duration',
-    '3s',
+    '5s',
     '--grace',
     '100ms',
     '--wait-poll',
@@ -96,22 +96,31 @@ function figures({ codes, kills, ticks, starts, ends }: Awaited<ReturnType<typeo
   return { codes, kills, ...counts, notStarted: without(starts), notEnded: without(ends) };
 }
 
-it(
-  `five crons with kill -9: in ${MINUTES} minutes of ticks of 5 s none starts twice; with --retry no two runs overlap`,
-  async () => {
-    const { name: bucket } = await createBucket(s3);
-    const [plain, retried] = await Promise.all([
-      fleet('plain', `s3://${bucket}/p`, []),
-      fleet('retried', `s3://${bucket}/p`, ['--retry', '50', '--timeout', '15s']),
-    ]);
-    // For the figures of a longer run; how many ticks are missing depends on the machine.
-    console.log(JSON.stringify({ plain: figures(plain), retried: figures(retried) }));
-    for (const { starts, kills } of [plain, retried]) {
-      expect(starts.length).toBeGreaterThan(3);
-      expect(kills).toBeGreaterThan(0);
-    }
-    expect(new Set(plain.starts).size).toBe(plain.starts.length);
-    expect(overlaps(retried.events)).toEqual([]);
-  },
-  (MINUTES + 2) * 60_000,
-);
+/** Runs the fleet on a store that has been probed, and prints what a longer run shows. */
+async function run(name: string, options: readonly string[]) {
+  const url = `s3://${(await createBucket(s3)).name}/p`;
+  const access = ['--endpoint', s3.endpoint, '--region', s3.region];
+  const first = runCli(['lock', 'first', '--store', url, ...access, '--', 'true'], {
+    env: awsEnvironment(s3),
+  });
+  expect((await first.exit).code).toBe(0);
+  const found = await fleet(name, url, options);
+  // How many ticks are missing depends on the machine.
+  console.log(JSON.stringify(figures(found)));
+  expect(Math.min(found.starts.length, found.kills)).toBeGreaterThan(0);
+  return found;
+}
+
+const timeout = (MINUTES + 2) * 60_000;
+
+describe(`five crons in ${MINUTES} minutes of ticks of 5 s on S3, with kill -9`, { timeout }, () => {
+  it('start no tick twice', async () => {
+    const { starts } = await run('plain', []);
+    expect(new Set(starts).size).toBe(starts.length);
+  });
+
+  it('with --retry have one run at a time', async () => {
+    const { events } = await run('retried', ['--retry', '50', '--timeout', '15s']);
+    expect(overlaps(events)).toEqual([]);
+  });
+});
