@@ -8,7 +8,7 @@ import { changeCluster, readCluster, readExistingCluster } from '../../core/leas
 import { isStoreAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { StoreError } from '../../core/store/lease-store.js';
-import { ownTaskId } from '../runtime/acquire.js';
+import { ownNames } from '../runtime/acquire.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import { type LockStore, lockPlace } from './lock-place.js';
 import { type SchedulePlan, scheduleOf } from './schedule.js';
@@ -107,7 +107,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   checkArguments({ retry, catchUp }, { retry: whole(0, MAX_RETRIES), catchUp: FLAG });
   const { clock = systemClock, random = systemRandom, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
   const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
-  const taskId = rest.taskId ?? (await ownTaskId(signal));
+  const { taskId } = await ownNames(rest);
   const place = await lockPlace(store, name);
   const opened =
     typeof place === 'string' ? await openedStore({ ...rest, store: place }, { clock, random }) : place;

@@ -5,7 +5,7 @@ import { say } from '../../kit/answer.js';
 import { type Call, reported } from '../../kit/call.js';
 import type { HoldingOptions } from '../../kit/holding.js';
 import { ExitCode, UsageError } from '../../kit/io.js';
-import { lockLog, taskIdOf, warnIfPrivate } from '../../kit/log/lease-log.js';
+import { lockLog, taskNamesOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import type { Logger } from '../../kit/log/logger.js';
 import { pluralize } from '../../kit/terminal/text.js';
 import { runHeldCommand } from '../../supervisor/supervised-command.js';
@@ -34,7 +34,7 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
     command,
     acquire: async ({ log, signal, timeoutMs }) => {
       warnIfPrivate(store, log, 'no other task will see its ticks');
-      const task = await taskIdOf(settings, io, log, signal);
+      const { taskId: task } = await taskNamesOf(settings, io, log, signal);
       const onEvent = lockLog(log.child({ taskId: task }), name);
       const own = { timeoutMs, signal, onEvent, taskId: task, catchUp: catchUp && !caughtUp };
       const run = await oncePer(store, { ...options, ...own });
