@@ -143,7 +143,8 @@ describe('the console shows', () => {
 
   it('the locks of the store, and nothing of ZooKeeper without one', async () => {
     const fleet = fleetOf(1);
-    const facts = { state: 'held', problem: null, since: Date.now() - 60_000, until: Date.now() } as const;
+    const times = { since: Date.now() - 60_000, until: Date.now() };
+    const facts = { state: 'held', problem: null, once: null, ...times } as const;
     const locks = [
       { ...facts, name: 'nightly', holder: 'task-9', token: 7 },
       { ...facts, name: 'report', state: 'released', holder: null, token: 3, since: null, until: null },

@@ -59,7 +59,7 @@ function hello(fleet: ScriptedFleet, own: number | undefined): Hello {
 function withLocks(): Hello {
   const fleet = new ScriptedFleet({ size: 1, durationMs: 15_000, graceMs: 3_000 });
   const since = Date.now() - 7_500_000;
-  const held = { state: 'held', problem: null, since, until: Date.now() + 11_000 } as const;
+  const held = { state: 'held', problem: null, once: null, since, until: Date.now() + 11_000 } as const;
   const locks = [
     { ...held, name: 'nightly', holder: '4f0c2a91', token: 7 },
     { ...held, name: 'report', state: 'expired', holder: 'b7d3e650-22aa-4c3e-9f60-5d2a0000000', token: 12 },

@@ -744,6 +744,25 @@ export const ROWS: Readonly<Record<string, Row>> = {
     ),
     options({ ...acquiring, clock: opt(clock), random: opt(random), timeoutMs: opt(ms) }),
   ),
+  oncePer: async(
+    argument(
+      () => 'memory:',
+      () => false,
+    ),
+    object({
+      name,
+      every: argument(
+        () => '1h',
+        (value) => value === 17_000,
+      ),
+      ...acquiring,
+      clock: opt(clock),
+      random: opt(random),
+      timeoutMs: opt(ms),
+      retry: opt(whole(1, 0, 1_000)),
+      catchUp: opt(flag),
+    }),
+  ),
   electOnStore: sync(
     argument(
       () => 'x',

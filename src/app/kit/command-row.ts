@@ -63,8 +63,9 @@ interface CommandFacts {
   readonly examples: readonly [string, string];
   /**
    * Whether it runs another command: the words after the first `--` are that one's, further `--` included.
+   * `optional`: not with each of its options.
    */
-  readonly runs?: true;
+  readonly runs?: true | 'optional';
   /** Its own options, and settings that mean something else here. */
   readonly options?: readonly OptionRow[];
   readonly settings: readonly SettingName[];

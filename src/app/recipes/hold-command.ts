@@ -85,7 +85,7 @@ export const holdRecipe =
           });
           return handle;
         },
-        variables: { LOCK_PATH: path },
+        variables: () => ({ LOCK_PATH: path }),
       });
     } finally {
       others?.close();

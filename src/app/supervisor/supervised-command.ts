@@ -114,21 +114,27 @@ export interface Hold extends Held {
   release(): Promise<void>;
 }
 
-interface HeldCommandOptions {
+interface HeldCommandOptions<Own extends Hold> {
   /** What follows `--`. */
   readonly command: readonly string[];
   /**
    * Acquires it, `again` where it has been held before, and lost. The signal aborts with `Interrupted` when a
-   * signal asks for an end. The time-out is in milliseconds, undefined for without limit.
+   * signal asks for an end. The time-out is in milliseconds, undefined for without limit. Undefined ends this
+   * with 0: there is nothing to do.
    */
   readonly acquire: (request: {
     readonly log: Logger;
     readonly signal: AbortSignal;
     readonly again: boolean;
     readonly timeoutMs: number | undefined;
-  }) => Promise<Hold>;
+  }) => Promise<Own | undefined>;
   /** The command's variables, in addition to those of this process and the token. */
-  readonly variables: Readonly<Record<string, string>>;
+  readonly variables: (hold: Own) => Readonly<Record<string, string>>;
+  /**
+   * Releases it after the work has ended with this exit code. Resolves to whether to acquire it again.
+   * @default after a loss with --restart
+   */
+  readonly end?: (hold: Own, exitCode: number) => Promise<boolean>;
 }
 
 /**
@@ -137,22 +143,23 @@ interface HeldCommandOptions {
  *
  * @throws {ConfigError} when it is called wrongly
  */
-export async function runHeldCommand(
+export async function runHeldCommand<Own extends Hold>(
   call: Call<HoldingOptions>,
-  { command, acquire, variables }: HeldCommandOptions,
+  { command, acquire, variables, end }: HeldCommandOptions<Own>,
 ): Promise<number> {
   const { io } = call;
   const { restart = false } = call.options;
   const timeoutMs = waitTimeout(call.options);
-  return withCommand(call, command, restart, async (supervised, log, signals) => {
+  return withCommand(call, command, restart || end !== undefined, async (supervised, log, signals) => {
     try {
       for (let again = false; ; again = true) {
         const hold = await acquire({ log, signal: signals.interrupted, again, timeoutMs });
+        if (hold === undefined) return ExitCode.ok;
         const ended = new AbortController();
         void followDeadline(supervised, hold, io.clock, ended.signal);
         const env = {
           ...io.env,
-          ...variables,
+          ...variables(hold),
           NODELEASE_ECS_PROTECT: undefined,
           LOCK_TOKEN: String(hold.token),
         };
@@ -162,9 +169,10 @@ export async function runHeldCommand(
         const unprotected = unprotect?.();
         const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
         // Where work may be left, it is not for others before it has expired (rule 8).
-        if (workEnded) await hold.release();
+        const runsAgain =
+          workEnded && (await (end ? end(hold, exitCode) : hold.release().then(() => isLost && restart)));
         await unprotected;
-        if (!isLost || !workEnded || !restart || signals.hasAskedToStop) return exitCode;
+        if (!runsAgain || signals.hasAskedToStop) return exitCode;
         log.info('standing again, to start the command again');
       }
     } catch (error) {

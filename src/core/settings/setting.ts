@@ -40,7 +40,13 @@ export interface Setting {
 /** Rows of settings, by their names on the command line. */
 export type SettingRows = Readonly<Record<string, Setting>>;
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
 
 /**
  * A whole number in plain digits.
@@ -108,7 +114,7 @@ export function duration({
     argument: 'time',
     range: min > 1 ? `${formatSetting(min)} to ${formatSetting(max)}` : `up to ${formatSetting(max)}`,
     parse: (text, label) => {
-      const [, digits, unit = ''] = /^(\d{1,12})(ms|s|m|h)$/.exec(text) ?? [];
+      const [, digits, unit = ''] = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text) ?? [];
       if (digits === undefined) throw new ConfigError(label, text, 'a time such as 500ms, 15s, 2m or 1h');
       const ms = Number(digits) * (UNITS[unit] ?? 1);
       if (ms < min) throw new ConfigError(label, text, `${atLeast}${because(minWhy)}`);

@@ -3,4 +3,7 @@
 export { LockLostError } from '../../core/lease/model/lock-lost.js';
 export { electOnStore } from './elect.js';
 export type { LockStore } from './lock-place.js';
+export { type OnceOptions, type OnceRun, oncePer } from './once.js';
+export type { SchedulePlan } from './schedule.js';
 export { acquireLock, type LockOptions, type StoreLock } from './store-lock.js';
+export type { TickOutcome, TickRecord } from './tick.js';

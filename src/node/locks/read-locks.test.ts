@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import type { ListOptions } from '../../core/store/lease-store.js';
 import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../core/store/memory/memory-lease-store.js';
+import { oncePer } from './once.js';
 import { locksReader } from './read-locks.js';
 import { acquireLock } from './store-lock.js';
 
@@ -18,8 +19,11 @@ function scene() {
     buckets.set(path, bucket);
     return new MemoryLeaseStore({ clock }, bucket);
   };
-  const options = { store: open, clock, random: seededRandom(1), durationMs: DURATION, graceMs: 1_000 };
-  const lock = (name: string, taskId: string) => acquireLock(name, { ...options, taskId, timeoutMs: 0 });
+  const lockOptions = { clock, random: seededRandom(1), durationMs: DURATION, graceMs: 1_000 };
+  const lock = (name: string, taskId: string) =>
+    acquireLock(name, { ...lockOptions, store: open, taskId, timeoutMs: 0 });
+  const once = (name: string) =>
+    inVirtualTime(clock, oncePer(open, { ...lockOptions, name, every: '1h', taskId: 'task' }));
   const all = open('locks');
   const requests: string[] = [];
   // The folders of a memory are buckets of their own.
@@ -38,7 +42,7 @@ function scene() {
     return open(`locks/${name}`).read(file);
   };
   const read = locksReader(new StoreSession(all, clock, 5_000));
-  return { clock, lock, read, requests: () => requests.splice(0) };
+  return { clock, lock, once, read, requests: () => requests.splice(0) };
 }
 
 describe('the locks of a store', () => {
@@ -54,11 +58,22 @@ describe('the locks of a store', () => {
     expect((held?.until ?? 0) - (held?.since ?? 0)).toBeGreaterThanOrEqual(DURATION - 1_000);
     expect(free).toEqual({
       ...{ name: 'report', state: 'released', holder: null, token: 1 },
-      ...{ since: null, until: null, problem: null },
+      ...{ since: null, until: null, problem: null, once: null },
     });
     clock.freeze(DURATION + 1_000);
     expect(await read()).toMatchObject([{ state: 'expired', holder: 'task-1' }, { state: 'released' }]);
     await nightly.release();
+  });
+
+  it('have their last ticks, with what became of them', async () => {
+    const { once, read } = scene();
+    const run = await once('nightly');
+    const ticks = { tick: run?.tick, attempt: 1, missed: 0, taskId: 'task' };
+    const [running] = await read();
+    expect(running).toMatchObject({ name: 'nightly', state: 'held', once: ticks });
+    expect(running?.once).not.toHaveProperty('outcome');
+    await run?.complete();
+    expect(await read()).toMatchObject([{ state: 'released', once: { ...ticks, outcome: 'succeeded' } }]);
   });
 
   it('cost a listing, and a read of each lock that was written since', async () => {

@@ -1,22 +1,31 @@
 import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
 import { nodeStatus, readingOf } from '../../core/lease/operate/inspect.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
-import type { StoredObject } from '../../core/store/lease-store.js';
+import type { ListedObject, StoredObject } from '../../core/store/lease-store.js';
 import { LOCK_NAME } from '../../core/store/lock-url.js';
-import type { LockReport } from '../wire/cluster-snapshot.js';
+import type { LockReport, TickReport } from '../wire/cluster-snapshot.js';
+import { decodeTick, TICK_KEY } from './tick.js';
 
-/** Behind the name of a lock: its lease, in the store of all locks. */
+/** Behind the name of a lock: its lease, and its last tick, in the store of all locks. */
 const LEASE = '/0.json';
+const TICK = `/${TICK_KEY}`;
+const FILES = [LEASE, TICK].map((file) => file.slice(1));
 
 /** The names of all locks. @param session with the store of the locks @throws {StoreError} */
 export async function lockNames(session: StoreSession, signal?: AbortSignal): Promise<readonly string[]> {
-  return (await leasesIn(session, signal)).map(({ key }) => key.slice(0, -LEASE.length));
+  return (await objectsIn(session, signal)).filter(isLease).map(({ key }) => key.slice(0, -LEASE.length));
 }
 
-async function leasesIn(session: StoreSession, signal: AbortSignal | undefined) {
+const isLease = ({ key }: ListedObject) => key.endsWith(LEASE);
+
+/** Leases and ticks. */
+async function objectsIn(session: StoreSession, signal: AbortSignal | undefined) {
   const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
   const { objects } = await session.list({ signal, timeoutMs, folders: true });
-  return objects.filter(({ key }) => key.endsWith(LEASE) && LOCK_NAME.test(key.slice(0, -LEASE.length)));
+  return objects.filter(({ key }) => {
+    const [name = '', file, ...more] = key.split('/');
+    return LOCK_NAME.test(name) && FILES.includes(`${file}`) && more.length === 0;
+  });
 }
 
 /**
@@ -28,7 +37,7 @@ export function locksReader(session: StoreSession) {
   let known = new Map<string, StoredObject | undefined>();
   /** @throws {StoreError} @throws `signal.reason` */
   return async (signal?: AbortSignal): Promise<readonly LockReport[]> => {
-    const rows = await leasesIn(session, signal);
+    const rows = await objectsIn(session, signal);
     const read = await concurrently(
       rows,
       REQUESTS_AT_ONCE,
@@ -39,7 +48,8 @@ export function locksReader(session: StoreSession) {
       signal,
     );
     known = new Map(read);
-    return rows.map(({ key, etag, age }) => {
+    return rows.filter(isLease).map(({ key, etag, age }) => {
+      const name = key.slice(0, -LEASE.length);
       const object = known.get(key);
       const lease = nodeStatus(0, readingOf(object), object?.etag === etag ? age : object?.age, {
         graceMs: 0,
@@ -48,14 +58,24 @@ export function locksReader(session: StoreSession) {
       });
       const { state, version: token, taskId: holder = null, acquiredAt = null, timestamp = null } = lease;
       return {
-        name: key.slice(0, -LEASE.length),
+        name,
         state,
         holder,
         token,
         since: acquiredAt,
         until: holder === null ? null : timestamp,
         problem: lease.problem ?? null,
+        once: tickReport(known.get(name + TICK)),
       };
     });
   };
+}
+
+/** Null where there is none that can be read. */
+function tickReport(object: StoredObject | undefined): TickReport | null {
+  try {
+    return object ? decodeTick(object.body) : null;
+  } catch {
+    return null;
+  }
 }

@@ -323,6 +323,7 @@ describe('a cluster that is followed', () => {
       since: 0,
       until: 0,
       problem: null,
+      once: null,
     } as const;
     locks = new Array<LockReport>(300).fill(lock);
     follower.follow(() => undefined);

@@ -126,6 +126,22 @@ export interface LockReport extends Pick<NodeReport, 'state' | 'problem'> {
   /** When the holder acquired it, and until when it is held unless renewed: store time, in milliseconds since the Unix epoch. */
   readonly since: number | null;
   readonly until: number | null;
+  /** The last tick of `nodelease once`; null without one, and where it cannot be read. */
+  readonly once: TickReport | null;
+}
+
+/** A tick that a task has claimed; its times are store time, in milliseconds since the Unix epoch. */
+export interface TickReport {
+  readonly tick: number;
+  /** 1 for the first claim of the tick. */
+  readonly attempt: number;
+  readonly taskId: string;
+  readonly startedAt: number;
+  /** How many ticks before it no task has claimed, at most 1,000. */
+  readonly missed: number;
+  /** Left out while it runs, and where its task was killed, or has lost the lock. */
+  readonly outcome?: 'succeeded' | 'failed' | 'forgotten' | undefined;
+  readonly endedAt?: number | undefined;
 }
 
 /** What comes first on every connection of `/api/events`. */

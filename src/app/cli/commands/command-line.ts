@@ -103,7 +103,7 @@ export async function runCommandLine(
       called = command;
       // A row that needs ZooKeeper gets settings with it.
       const settings = settingsOf(command, row, io) as WithZooKeeper;
-      if (row.runs && !childCommand?.length)
+      if (row.runs === true && !childCommand?.length)
         throw new UsageError(`no command given: expected one after --, as in "nodelease ${row.examples[0]}"`);
       const act = await row.load();
       const words = [...command.processedArgs.flat(), ...(childCommand ?? [])];

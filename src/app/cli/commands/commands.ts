@@ -15,7 +15,7 @@ import {
   type OptionRow,
   type TableRow,
 } from '../../kit/command-row.js';
-import { HOLDING_OPTIONS } from '../../kit/holding.js';
+import { HOLDING_OPTIONS, WAITING_OPTIONS } from '../../kit/holding.js';
 import { PRODUCT_COMMANDS } from '../../products.js';
 import { settingsOf } from '../../settings/settings-table.js';
 
@@ -62,6 +62,33 @@ const OWN_ROWS: readonly TableRow[] = [
     options: HOLDING_OPTIONS,
     settings: [...OF_STORE, 'task-id', 'duration', 'grace', 'wait-poll', 'ecs-protect'],
     load: async () => (await import('./lock-command.js')).lockCommand,
+  },
+  {
+    name: 'once',
+    door: 'One instance at a time',
+    description: 'run a command once a period over all hosts, each of which has the same cron',
+    arguments: [['<name>', 'the ticks and their lock: 1 to 200 letters, digits and ._-']],
+    examples: [
+      'once report --every 1d --store s3://bucket/prefix -- ./report.sh',
+      'once report --cron @daily --tz Europe/Berlin -- ./report.sh',
+    ],
+    runs: 'optional',
+    options: [
+      ['--every <time>', 'the period, 1s to 366d; ticks are its multiples since 1970, in UTC'],
+      ['--offset <time>', 'how much later the ticks are (default: 0s)'],
+      ['--cron <text>', 'ticks by a cron expression in place of a period'],
+      ['--tz <zone>', 'the time zone of --cron (default: UTC)'],
+      [
+        '--retry <n>',
+        'how often a due tick may run again after a failure or a crash (default: 0)',
+        { kind: integer(0, 1_000) },
+      ],
+      ['--catch-up', 'of missed ticks, run the latest one before the due one'],
+      ['--forget', 'without a command: have the due tick count as run, where tick.json is damaged'],
+      ...WAITING_OPTIONS.slice(1),
+    ],
+    settings: [...OF_STORE, 'task-id', 'duration', 'grace', 'wait-poll', 'ecs-protect'],
+    load: async () => (await import('./once-command.js')).onceCommand,
   },
   {
     name: 'init',

@@ -36,6 +36,6 @@ export async function lockCommand(
         onEvent: lockLog(log.child({ taskId }), name),
       });
     },
-    variables: { LOCK_NAME: name },
+    variables: () => ({ LOCK_NAME: name }),
   });
 }

@@ -71,6 +71,8 @@ export interface ClusterConfig {
    * (T10). Left out of the object until a task asks for shards.
    */
   readonly shards?: { readonly count: number; readonly floor?: number; readonly created: boolean };
+  /** Of a lock: whether it has had a `tick.json`, whose absence is damage then (rule O10). Otherwise left out. */
+  readonly once?: true;
 }
 
 /** Duration and grace of a cluster, in milliseconds. */
@@ -227,6 +229,7 @@ export function decodeCluster(body: string): ClusterConfig {
       proofsTakenOver: readInteger(fields, 'proofsTakenOver', 0),
     }),
     ...(fields.epoch !== undefined && { epoch: readEpoch(Object(fields.epoch)) }),
+    ...(fields.once === true && { once: fields.once }),
     ...(fields.shards !== undefined && { shards: readShards(Object(fields.shards)) }),
   };
 }

@@ -1,0 +1,246 @@
+import { anySignal } from '../../core/base/abort.js';
+import { checkArguments, FLAG, whole } from '../../core/base/arguments.js';
+import { sleepUntil } from '../../core/base/clock.js';
+import { WaitTimeoutError } from '../../core/base/errors.js';
+import { systemClock, systemRandom } from '../../core/base/system.js';
+import { LockLostError } from '../../core/lease/model/lock-lost.js';
+import { changeCluster, readCluster, readExistingCluster } from '../../core/lease/session/cluster-store.js';
+import { isStoreAway } from '../../core/lease/session/store-retry.js';
+import { StoreSession } from '../../core/lease/session/store-session.js';
+import { StoreError } from '../../core/store/lease-store.js';
+import { ownNames } from '../runtime/acquire.js';
+import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
+import { type LockStore, lockPlace } from './lock-place.js';
+import { type SchedulePlan, scheduleOf } from './schedule.js';
+import { acquireLock, checkLock, type LockOptions, type StoreLock } from './store-lock.js';
+import { TICK_KEY, type TickOutcome, type TickRecord, Ticks } from './tick.js';
+
+/** Which ticks, and how their lock is acquired. */
+export interface OnceOptions extends Omit<LockOptions, 'store'>, SchedulePlan {
+  /** The name of the ticks, and of the lock under which they run. */
+  readonly name: string;
+  /**
+   * How often a tick that is due still may run again after a failure, or a crash. Without it a tick is lost
+   * whose task is killed between its claim and its start. @default 0
+   */
+  readonly retry?: number | undefined;
+  /** Whether, of the ticks that were missed, the latest runs before the due one. @default false */
+  readonly catchUp?: boolean | undefined;
+}
+
+/**
+ * A tick that this process has claimed, with the lock under which it runs. Call `complete()` when the work has
+ * succeeded, and dispose of it in any case; stop the work when `signal` aborts.
+ */
+export interface OnceRun extends StoreLock {
+  /** The instant, in milliseconds since the Unix epoch. */
+  readonly tick: number;
+  /** 1, or more after `retry`. */
+  readonly attempt: number;
+  /** How many ticks before it have run nowhere. */
+  readonly missed: number;
+  /** Whether it is a missed one: call again for the due one. */
+  readonly isCatchUp: boolean;
+  /** The schedule, as the store has it. */
+  readonly schedule: string;
+  /** What was claimed before it. */
+  readonly previous: TickRecord | undefined;
+  /**
+   * Records the success, and releases the lock; `release()` before it, or disposing, records a failure.
+   * Resolves to whether that has been recorded: else the lock is lost. Later calls share the result.
+   */
+  complete(): Promise<boolean>;
+}
+
+/** How long tasks wait by chance before they read, so that they do not all claim: a share of the period. */
+const JITTER = { share: 1 / 10, maxMs: 5_000 };
+/** The longest pause between two looks whether another task has claimed the tick, in milliseconds. */
+const MAX_PAUSE_MS = 5_000;
+const MAX_RETRIES = 1_000;
+
+/**
+ * Claims the due tick of a schedule, which no other task of the store has run or will run.
+ *
+ * ```ts
+ * await using run = await oncePer('s3://bucket/my-service', { name: 'report', every: '1d' });
+ * if (run) {
+ *   await report({ signal: run.signal });
+ *   await run.complete();
+ * }
+ * ```
+ *
+ * Ticks are instants of store time: hosts may call this a little early or late, and have any clock. It waits
+ * for a tick that is about to come, and with `retry` for a run that may fail.
+ *
+ * Not guaranteed: that each tick runs. Without `retry` one is lost whose task is killed, and with it one that
+ * no task asks for.
+ *
+ * @returns undefined if the due tick has been claimed, or another task was at work until the next one
+ * @throws {ConfigError} when an option is unknown, or out of range
+ * @throws {StoreUnusableError} as `acquireLock` does, and when `tick.json` is damaged
+ * @throws {WaitTimeoutError} when the lock was not free, or it was unknown who has the tick, until `timeoutMs`
+ * @throws {LockLostError} when the lock is lost before the run begins
+ * @throws `signal.reason` when `signal` aborts first
+ */
+export async function oncePer(store: LockStore, options: OnceOptions): Promise<OnceRun | undefined> {
+  const claims = await openClaims(store, options);
+  let run: OnceRun | undefined;
+  try {
+    run = await claims.due();
+    return run;
+  } finally {
+    if (!run) await claims.close();
+  }
+}
+
+/** Has the due tick count as run, whatever is there (rule O10). Resolves to it. @throws as {@link oncePer} does */
+export async function forgetTicks(store: LockStore, options: OnceOptions): Promise<number> {
+  const claims = await openClaims(store, options);
+  return claims.forget().finally(claims.close);
+}
+
+/** What one task does to claim a tick. */
+async function openClaims(store: LockStore, options: OnceOptions) {
+  checkArguments({ options });
+  const { name, every, offset, cron, tz, retry = 0, catchUp = false, ...rest } = options;
+  checkLock(name, { ...rest, store });
+  checkArguments({ retry, catchUp }, { retry: whole(0, MAX_RETRIES), catchUp: FLAG });
+  const { clock = systemClock, random = systemRandom, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
+  const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
+  const { taskId } = await ownNames(rest);
+  const place = await lockPlace(store, name);
+  const opened =
+    typeof place === 'string' ? await openedStore({ ...rest, store: place }, { clock, random }) : place;
+  const session = new StoreSession(opened, clock, REQUEST_TIMEOUT_MS);
+  const ticks = new Ticks(session, schedule, { ...rest, retry, catchUp, taskId, random });
+  const until = clock.monotonic() + timeoutMs;
+  const close = () => opened.close();
+  const dueTick = () => schedule.last(ticks.now);
+
+  /** Rules O3, O8 and O11. */
+  const due = async (): Promise<OnceRun | undefined> => {
+    // A hint: no decision depends on this host's clock.
+    const periodMs = schedule.next(clock.now()) - schedule.last(clock.now());
+    const jitterMs = Math.min(JITTER.maxMs, periodMs * JITTER.share);
+    let wanted = Number.POSITIVE_INFINITY;
+    for (let waitMs = 0; ; ) {
+      await sleepUntil(clock, clock.monotonic() + waitMs + random.next() * jitterMs, signal);
+      const state = await ticks.look(signal);
+      // While another task runs on, a task waits for one tick: the next call is for the next one.
+      if (state.status === 'claimed' || (state.status === 'due' && dueTick() > wanted)) return undefined;
+      waitMs = state.status === 'soon' ? state.waitMs : 0;
+      if (state.status === 'due') wanted = dueTick();
+      try {
+        const lock = state.status === 'due' && (await acquire(wanted));
+        const run = lock && (await claim(lock));
+        if (run) return run;
+      } catch (error) {
+        // The tick, if this task has claimed it, may be claimed again.
+        if (!(retry > 0 && error instanceof LockLostError)) throw error;
+      }
+    }
+  };
+
+  const forget = async (): Promise<number> => {
+    await readExistingCluster(session);
+    const object = await session.read(TICK_KEY);
+    const tick = dueTick();
+    const record = ticks.record({ tick, attempt: 1, missed: 0 }, 0n);
+    const forgotten = { ...record, outcome: 'forgotten', endedAt: ticks.now } as const;
+    if (await ticks.write(forgotten, object?.etag, ticks.away(signal))) return tick;
+    throw new WaitTimeoutError('another task has claimed a tick at this moment');
+  };
+
+  /** Waits for the lock, and gives up as soon as another task has claimed the tick, or it is due no more. */
+  const acquire = async (tick: number): Promise<StoreLock | undefined> => {
+    const claimed = new AbortController();
+    const either = anySignal(signal, claimed.signal);
+    const watch = async () => {
+      for (let pauseMs = session.pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
+        await clock.sleep(pauseMs * (0.8 + 0.4 * random.next()), either.signal);
+        const state = await ticks.look(either.signal).catch(() => undefined);
+        if (state && !(state.status === 'due' && dueTick() === tick)) return claimed.abort();
+      }
+    };
+    watch().catch(() => undefined);
+    const leftMs = Math.max(0, until - clock.monotonic());
+    const wanted = { ...rest, store, taskId, timeoutMs: leftMs, signal: either.signal };
+    try {
+      return await acquireLock(name, wanted);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!claimed.signal.aborted) throw error;
+      return undefined;
+    } finally {
+      claimed.abort();
+      either.release();
+    }
+  };
+
+  /** Rules O3 to O5, under the lock. Undefined where another task was first. */
+  const claim = async (lock: StoreLock): Promise<OnceRun | undefined> => {
+    const either = anySignal(lock.signal, signal);
+    const away = ticks.away(either.signal);
+    try {
+      const { previous, etag, ...state } = await ticks.look(either.signal);
+      const cluster = await away((call) => readCluster(session, call));
+      if (previous === undefined && cluster?.config.once) throw ticks.damaged('is gone');
+      const record = state.status === 'due' && ticks.record(state.claim, lock.token);
+      const own =
+        record && (await ticks.write(record, etag, ticks.away(either.signal, until)).catch(unknown));
+      if (!own) {
+        await lock.release();
+        return undefined;
+      }
+      // From now on its absence is damage. Where this fails, the next run does it.
+      if (cluster && !cluster.config.once)
+        await changeCluster(session, cluster, { once: true }, { signal: either.signal }).catch(
+          () => undefined,
+        );
+      if (lock.isValid()) return runOf(lock, record, own, previous);
+      const late = 'its deadline passed before the run began';
+      throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
+    } catch (error) {
+      await lock.release();
+      throw error;
+    } finally {
+      either.release();
+    }
+  };
+
+  const unknown = (cause: unknown) => {
+    if (!isStoreAway(cause)) throw cause;
+    throw new WaitTimeoutError(`whether this task has the tick of ${name} is unknown`, { cause });
+  };
+
+  /** Rule O6: the lock is not released before the outcome is known to be recorded, or the lock is lost. */
+  const runOf = (lock: StoreLock, record: TickRecord, etag: string, previous?: TickRecord): OnceRun => {
+    const forever = ticks.away(lock.signal, Number.POSITIVE_INFINITY, (error) => error instanceof StoreError);
+    const finish = async (outcome: TickOutcome) => {
+      const ended = { ...record, outcome, endedAt: ticks.now };
+      const recorded = await ticks.write(ended, etag, forever).catch(() => undefined);
+      await lock.release();
+      await close();
+      return recorded !== undefined;
+    };
+    let ending: Promise<boolean> | undefined;
+    const end = (outcome: TickOutcome) => {
+      ending ??= finish(outcome);
+      return ending;
+    };
+    const release = async () => void (await end('failed'));
+    const { tick, attempt, missed } = record;
+    return {
+      ...{ name, token: lock.token, signal: lock.signal, tick, attempt, missed },
+      ...{ schedule: schedule.text, previous, isCatchUp: schedule.last(record.startedAt) > tick },
+      get deadline() {
+        return lock.deadline;
+      },
+      isValid: () => lock.isValid(),
+      complete: () => end('succeeded'),
+      ...{ release, [Symbol.asyncDispose]: release },
+    };
+  };
+
+  return { due, forget, close };
+}

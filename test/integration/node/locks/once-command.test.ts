@@ -1,0 +1,83 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parseLog } from '../../../support/fleet.js';
+import { runInProcess } from '../../../support/in-process.js';
+import { killAll, runCli, type TestProcess } from '../../../support/processes.js';
+import { newFolder, removeFolders } from '../../app/cli/run-support.js';
+
+let folder: string;
+let store: string;
+
+beforeEach(() => {
+  folder = newFolder();
+  store = `file:${folder}/store`;
+});
+afterEach(async () => {
+  await killAll();
+  removeFolders();
+});
+
+/** Runs a script at the ticks `report`, a day apart. */
+const once = (script: string, ...options: string[]) => {
+  const words = ['once', 'report', '--store', store, '--cron', '@daily', ...options];
+  return runCli([...words, '--', '/bin/sh', '-c', script]);
+};
+const messages = (run: TestProcess) => parseLog(run.stderr()).map(({ msg }) => msg);
+const locks = async () => (await runInProcess(['status', '--locks', '--store', store])).answer;
+
+describe('nodelease once', () => {
+  it('runs the command at one host, with the lock, token and tick in its environment; status --locks shows what became of it', async () => {
+    const run = once('echo $LOCK_NAME $LOCK_TOKEN $ONCE_TICK; sleep 300', '--task-id', 'me');
+    const [, tick = ''] = await run.waitForOutput(/^report 1 (\S+T00:00:00\.000Z)\n/);
+    expect(await locks()).toMatch(new RegExp(`report +held +me +1 .* ${tick} +running`));
+    const other = once('echo never');
+    expect((await other.exit).code).toBe(0);
+    expect(other.stdout()).toBe('');
+    expect(messages(other)).toContain(
+      'nothing to do: the due tick of report is claimed, or was missed during another run',
+    );
+    run.kill('SIGTERM');
+    expect((await run.exit).code).toBe(143);
+    expect(await locks()).toMatch(new RegExp(`report +released .* ${tick} +failed after \\d`));
+  }, 30_000);
+
+  it('keeps the exit code; with --retry the command runs again, so often and no more', async () => {
+    const file = join(folder, 'runs');
+    const script = `echo $LOCK_TOKEN >> ${file}; exit 3`;
+    expect((await once(script, '--retry', '1').exit).code).toBe(3);
+    expect(readFileSync(file, 'utf8')).toBe('1\n2\n');
+    expect((await once(script, '--retry', '1').exit).code).toBe(0);
+    expect(readFileSync(file, 'utf8')).toBe('1\n2\n');
+  }, 60_000);
+
+  it('with --retry a command that was killed with its host runs again at one that waits, and not twice at a time', async () => {
+    const script = 'echo token $LOCK_TOKEN; [ $LOCK_TOKEN = 1 ] && sleep 300; true';
+    const options = ['--retry', '1', '--duration', '2s', '--wait-poll', '100ms'];
+    const first = once(script, ...options);
+    await first.waitForOutput(/^token 1$/m);
+    first.kill('SIGKILL');
+    const next = once(script, ...options);
+    expect((await next.exit).code).toBe(0);
+    expect(next.stdout()).toBe('token 2\n');
+    expect(messages(next).join('\n')).toMatch(/the outcome of tick .* is unknown/);
+  }, 60_000);
+
+  it('ends with 64 without a command, and with 69 where tick.json is damaged, which --forget mends', async () => {
+    const words = ['once', 'report', '--store', store, '--every', '1h'];
+    const plain = await runInProcess(words);
+    expect(plain.complaints).toMatch(/no command given: expected one after --, or --forget \[USAGE\]/);
+    expect(plain.code).toBe(64);
+    expect((await once('true').exit).code).toBe(0);
+    writeFileSync(join(folder, 'store/locks/report/tick.json'), 'x');
+    const damaged = once('echo never');
+    expect((await damaged.exit).code).toBe(69);
+    expect(damaged.stderr()).toMatch(/CLUSTER_DAMAGED/);
+    const forgotten = await runInProcess([...words, '--forget']);
+    expect(forgotten).toMatchObject({
+      code: 0,
+      answer: expect.stringMatching(/^tick .*Z of report counts as run\n$/),
+    });
+    expect((await once('echo never').exit).code).toBe(0);
+  }, 60_000);
+});
