@@ -10,7 +10,7 @@ import { newFolder, removeFolders } from '../../app/cli/run-support.js';
 const s3 = inject('s3');
 const HOSTS = 5;
 const PERIOD_MS = 5_000;
-/** Ten for the figures of docs/guides/one-at-a-time.md. */
+/** Ten for the figures of docs/design/safety.md. */
 const MINUTES = Number(process.env.NODELEASE_TEST_ONCE_MINUTES ?? 1);
 
 let folder: string;
