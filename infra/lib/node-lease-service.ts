@@ -1,4 +1,4 @@
-import { Duration } from 'aws-cdk-lib';
+import { Duration, Names } from 'aws-cdk-lib';
 import type { ISecurityGroup, SubnetSelection } from 'aws-cdk-lib/aws-ec2';
 import {
   AvailabilityZoneRebalancing,
@@ -144,6 +144,8 @@ export class NodeLeaseService extends Construct {
       },
     };
     this.environment = {
+      // Another service in the same prefix is refused.
+      NODELEASE_CLUSTER_NAME: Names.uniqueResourceName(this, { maxLength: 255, separator: '-' }),
       ...props.environment,
       NODELEASE_STORE: `s3://${store.bucket.bucketName}/${prefix}`,
       NODELEASE_CLUSTER: props.leaseCluster ?? 'any',

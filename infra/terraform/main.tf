@@ -465,6 +465,8 @@ locals {
     environment = [
       { name = "NODELEASE_STORE", value = "s3://${local.bucket}/${var.prefix}" },
       { name = "NODELEASE_CLUSTER", value = var.lease_cluster },
+      # Another service in the same prefix is refused.
+      { name = "NODELEASE_CLUSTER_NAME", value = var.name },
       { name = "NODELEASE_NODES", value = tostring(var.nodes) },
       { name = "NODELEASE_DURATION", value = "${var.duration}s" },
       { name = "NODELEASE_HTTP", value = "127.0.0.1:7070" },

@@ -64,14 +64,17 @@ const statements = (all: readonly Document[]) =>
 
 const sids = (all: readonly Document[]) => all.map(({ Sid }) => Sid);
 
-/** A container without what each account has differently: the image, and the log's group and region. */
+/** A container without what each account has differently: the image, the log's group and region, the cluster's name. */
 function container({ image, entryPoint, command, environment, logConfiguration, ...rest }: Document) {
   const { 'awslogs-group': _group, 'awslogs-region': _region, ...options } = logConfiguration.options;
   return {
     ...rest,
     command: [...entryPoint, ...command],
     environment: Object.fromEntries(
-      environment.map(({ name, value }: Document) => [name, canonical(value)]),
+      environment.map(({ name, value }: Document) => [
+        name,
+        name === 'NODELEASE_CLUSTER_NAME' ? 'its-service' : canonical(value),
+      ]),
     ) as Texts,
     logConfiguration: {
       ...logConfiguration,

@@ -91,6 +91,16 @@ describe('a task whose work runs under nodelease', () => {
     );
     expect(environmentOf(theirs)).toMatchObject({ MODE: 'live', NODELEASE_NODES: '4' });
   });
+
+  it('has a name, which another service in the same prefix has not, unless it is given one', () => {
+    const nameOf = (environment?: Readonly<Record<string, string>>) => {
+      const [lease] = containersOf(service({ environment }).template());
+      const env = environmentOf(lease);
+      return readSettings({ flags: {}, env, hostname: 'host' }).clusterName;
+    };
+    expect(nameOf()).toMatch(/^Theirs-Nodes-\w+$/);
+    expect(nameOf({ NODELEASE_CLUSTER_NAME: 'orders' })).toBe('orders');
+  });
 });
 
 describe('a task whose work runs next to nodelease', () => {
