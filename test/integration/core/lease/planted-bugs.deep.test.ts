@@ -102,6 +102,11 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'hang-given-up': ['shards'],
   'no-look': ['liveness'],
   'hands-on-at-signal': ['shards'],
+  'old-map-followed': ['shards', 'errors'],
+  'series-kept': ['shards', 'errors'],
+  'lost-map-begins': ['shards', 'errors'],
+  'repair-unsettled': ['shards', 'errors'],
+  'lost-epoch-kept': ['liveness'],
   // In the recipes.
   'watch-all-children': ['watches'],
   'delete-once': ['liveness', 'orphan'],
