@@ -58,7 +58,10 @@ async function s3Place(isVersioned = true): Promise<Place & { readonly bucket: T
 
 const etcdPlace = (): Place => ({ options: ['--store', newEtcdStore(inject('etcd'))], env: {} });
 
-/** Three node ids: some are held and released, one is evicted; a lock; one id more, and two ids fewer. */
+/**
+ * Three node ids: some are held and released, one is evicted; a lock, and a tick; another duration; one id more,
+ * and two ids fewer.
+ */
 async function live({ options, env }: Place): Promise<void> {
   const run = async (...args: readonly string[]) => {
     const { code, stderr } = await ended(runCli(args, { env }));
@@ -74,12 +77,15 @@ async function live({ options, env }: Place): Promise<void> {
   await task.exit;
   await run(...words('lock', 'nightly', '--duration', '2s'), '--', 'true');
   await run(...words('lock', 'nightly'), '--', 'true');
+  await run(...words('once', 'report', '--every', '1h'), '--', 'true');
+  await run(...words('tune', '--duration', '3s'));
+  await run(...words('run', '--task-id', 'd'), '--', 'sleep', '2');
   await run(...words('scale', '4'));
   await run(...words('scale', '2'));
 }
 
 /** What came of that. */
-const ENDS = { released: 4, expired: 0, evicted: 1, retired: 0, held: 0 };
+const ENDS = { released: 6, expired: 0, evicted: 1, retired: 0, held: 0 };
 
 async function ended(process: ReturnType<typeof runCli>) {
   const { code } = await process.exit;
@@ -134,9 +140,9 @@ describe('nodelease audit', () => {
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-    expect(lines).toHaveLength(6);
-    expect(lines[0]).toMatchObject({ key: '0.json', taskId: 'c', end: 'evicted' });
-    expect((await audit(place)).answer).toMatch(/^tenures: released: 4, expired: 0, evicted: 1/m);
+    expect(lines).toHaveLength(8);
+    expect(lines).toContainEqual(expect.objectContaining({ key: '0.json', taskId: 'c', end: 'evicted' }));
+    expect((await audit(place)).answer).toMatch(/^tenures: released: 6, expired: 0, evicted: 1/m);
   });
 
   it('finds none on etcd, from the revision on to which it was compacted', async () => {
@@ -148,8 +154,8 @@ describe('nodelease audit', () => {
       header: { revision: string };
     };
     await etcdCall(`http://${address}`, 'kv/compaction', { revision: header.revision });
-    // What is left are four node ids and a lock.
-    expect(await verdict(place)).toMatchObject({ code: 0, breaches: [], versions: 5 });
+    // What is left are four node ids and two locks.
+    expect(await verdict(place)).toMatchObject({ code: 0, breaches: [], versions: 6 });
   });
 
   it('finds each planted breach, and exits with 1', async () => {
