@@ -32,6 +32,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['app/supervisor'],
   // A product is a folder.
   [
+    'app/audit',
     'app/camunda',
     'app/configuration',
     'app/data-dir',

@@ -1,4 +1,5 @@
 import type { ZooKeeper } from '../zookeeper/client/zookeeper.js';
+import { AUDIT_COMMANDS } from './audit/audit-rows.js';
 import { CONFIG_COMMANDS } from './configuration/config-rows.js';
 import { DATA_DIR_COMMANDS } from './data-dir/data-dir-rows.js';
 import { DNS_COMMANDS } from './dns/dns-rows.js';
@@ -18,6 +19,7 @@ export { listening, NOT_INHERITED, programRoutes, programWork } from './shards/p
 
 /** The commands of the products, in the order of the help. */
 export const PRODUCT_COMMANDS = [
+  ...AUDIT_COMMANDS,
   ...SHARDS_COMMANDS,
   ...DNS_COMMANDS,
   ...DATA_DIR_COMMANDS,

@@ -31,6 +31,8 @@ export interface ChaosStore {
   address(ports?: readonly number[]): StoreAddress;
   /** Reads a lease object, past what is tested. */
   read(id: number): Promise<RawLease | undefined>;
+  /** Whether it keeps what writes replace, for `nodelease audit`. @default false */
+  readonly keepsHistory?: boolean;
   /** Whether the harm takes writes back that were acknowledged. @default false */
   readonly goesBack?: boolean;
   /** Harms the servers until the signal aborts, and mends them. Absent where they are left alone. */
@@ -40,8 +42,9 @@ export interface ChaosStore {
 const FOLDER = 'fleet';
 
 export async function s3ChaosStore(s3: S3Access): Promise<ChaosStore> {
-  const bucket = await createBucket(s3);
-  return chaosStoreIn({ ...bucket, url: `s3://${bucket.name}` }, s3.endpoint, awsEnvironment(s3));
+  const bucket = await createBucket(s3, true);
+  const store = chaosStoreIn({ ...bucket, url: `s3://${bucket.name}` }, s3.endpoint, awsEnvironment(s3));
+  return { ...store, keepsHistory: true };
 }
 
 /** In a bucket or a table of a server that an endpoint names. */
@@ -81,6 +84,7 @@ export function etcdChaosStore(cluster: EtcdCluster): ChaosStore {
   const between = (random: RandomSource, { least, most }: { least: number; most: number }) =>
     least + random.next() * (most - least);
   return {
+    keepsHistory: true,
     servers: cluster.servers.map(({ address }) => ({
       hostname: '127.0.0.1',
       port: Number(address.split(':')[1]),

@@ -68,6 +68,8 @@ export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
   readonly graceMs: number;
   /** The holders that have not followed the last change of the duration in time. */
   readonly late: readonly string[];
+  /** The verdict of `nodelease audit` on all that was written; undefined where the store does not keep that. */
+  readonly audit: { readonly code: number | null; readonly verdict: string } | undefined;
   /** What was wrong with the objects in the store. */
   readonly storeProblems: readonly string[];
   /** How many times the objects in the store were read, in addition to the reads of the tasks. */
@@ -198,6 +200,7 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   const { glance: _, ...facts } = progress();
   return {
     ...facts,
+    audit: store.keepsHistory ? await audited(operator) : undefined,
     findings,
     specs: slots.map(({ spec }) => spec),
     ids,
@@ -263,6 +266,12 @@ async function tuned(durationMs: number, operator: Operator): Promise<string> {
 interface Operator {
   readonly options: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+}
+
+async function audited({ options, env }: Operator) {
+  const audit = runCli(['audit', '--json', ...options], { env });
+  const { code } = await audit.exit;
+  return { code, verdict: audit.stdout() || audit.stderr() };
 }
 
 async function initialize(operator: Operator, ids: number, durationMs: number): Promise<void> {

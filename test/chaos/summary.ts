@@ -39,10 +39,11 @@ export function leastTenures({
 
 /** What is wrong with a run; nothing, when it passed. */
 export function failuresOf(result: ChaosResult): string[] {
-  const { findings, storeProblems, specs, ends, leftovers, faults, shards, late } = result;
+  const { findings, storeProblems, specs, ends, leftovers, faults, shards, late, audit } = result;
   const failures = [
     ...findings.violations.map((violation) => describeViolation(violation, result)),
     ...storeProblems,
+    ...(audit && audit.code !== 0 ? [`nodelease audit, exit code ${audit.code}: ${audit.verdict}`] : []),
   ];
   const least = leastTenures(result);
   if (findings.tenures.length < least)
@@ -128,6 +129,7 @@ export function summary(result: ChaosResult): string {
       `  ${name}`,
       times,
     ]),
+    ['audit', result.audit?.verdict.trim() ?? 'the store keeps no history'],
     ['overlaps', counts.overlap],
     ['repeated versions', counts['repeated-version']],
   ];

@@ -33,6 +33,8 @@ export interface SimulationOptions {
   readonly recording?: boolean;
   /** @default the shipped one */
   readonly engine?: Engine;
+  /** Gets the world before anything happens in it. */
+  readonly onWorld?: (world: World) => void;
 }
 
 /** What became of one seed. */
@@ -67,6 +69,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   const restores = knowsEpochs && only?.has(STORE_RESTORED) !== false ? drawRestores(conditions) : [];
   const world = new World(conditions, { allowed, only, recording, observesAges, restores });
   const { scheduler, invariants } = world;
+  options.onWorld?.(world);
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
   const started = hosts.filter((host, index) => {
     const name = `host ${index} takes part`;

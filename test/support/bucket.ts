@@ -6,6 +6,8 @@ import {
   GetObjectCommand,
   ListBucketsCommand,
   ListObjectsV2Command,
+  ListObjectVersionsCommand,
+  PutBucketVersioningCommand,
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
@@ -52,11 +54,17 @@ export function awsEnvironment(s3: S3Access): Record<string, string> {
   };
 }
 
-/** Creates a bucket that no other test uses. It goes with the server, or at the end of the run. */
-export async function createBucket(s3: S3Access): Promise<TestBucket> {
+/**
+ * Creates a bucket that no other test uses. It goes with the server, or at the end of the run.
+ * @param isVersioned whether it keeps what writes replace
+ */
+export async function createBucket(s3: S3Access, isVersioned = false): Promise<TestBucket> {
   const name = `${s3.bucketPrefix}${randomBytes(6).toString('hex')}`;
   const client = adminClient(s3);
   await client.send(new CreateBucketCommand({ Bucket: name }));
+  const VersioningConfiguration = { Status: 'Enabled' } as const;
+  if (isVersioned)
+    await client.send(new PutBucketVersioningCommand({ Bucket: name, VersioningConfiguration }));
   return {
     name,
 
@@ -123,8 +131,13 @@ export async function removeBuckets(s3: S3Access): Promise<void> {
   const client = adminClient(s3);
   const { Buckets = [] } = await client.send(new ListBucketsCommand({}));
   for (const { Name: Bucket = '' } of Buckets.filter((bucket) => bucket.Name?.startsWith(s3.bucketPrefix))) {
-    for (const Key of await listKeys(client, Bucket))
-      await client.send(new DeleteObjectCommand({ Bucket, Key }));
+    for (let left = true; left; ) {
+      const page = await client.send(new ListObjectVersionsCommand({ Bucket }));
+      const rows = [...(page.Versions ?? []), ...(page.DeleteMarkers ?? [])];
+      for (const { Key, VersionId } of rows)
+        await client.send(new DeleteObjectCommand({ Bucket, Key, VersionId }));
+      left = rows.length > 0;
+    }
     await client.send(new DeleteBucketCommand({ Bucket }));
   }
   client.destroy();

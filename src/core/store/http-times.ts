@@ -56,8 +56,16 @@ export function ageFromHeaders(
  */
 export function ageFromListing(dateHeader: string | undefined, lastModified: Date | undefined): Interval {
   const modified = lastModified?.getTime() ?? Number.NaN;
-  return ageBetween(modified, dateHeader, modified % 1000 === 0 ? CUT_MS : 0);
+  return ageBetween(modified, dateHeader, cutOf(modified));
 }
+
+/** When a listed object was written, in milliseconds since the Unix epoch. */
+export function timeFromListing(lastModified: Date | undefined): Interval {
+  const min = lastModified?.getTime() ?? Number.NEGATIVE_INFINITY;
+  return { min, max: lastModified ? min + cutOf(min) : Number.POSITIVE_INFINITY };
+}
+
+const cutOf = (modified: number) => (modified % 1000 === 0 ? CUT_MS : 0);
 
 function ageBetween(modified: number, dateHeader: string | undefined, modifiedCut: number): Interval {
   const age = parseHttpDate(dateHeader) - modified;

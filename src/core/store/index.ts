@@ -1,6 +1,7 @@
 // The store contract, what opens a store, and what proves that one keeps its word: `nodelease/store`.
 
 export type {
+  HistoryOptions,
   Interval,
   LeaseStore,
   ListedObject,
@@ -9,6 +10,7 @@ export type {
   ListOptions,
   ObjectChange,
   ObjectMetadata,
+  PastObject,
   StoreCallOptions,
   StoredObject,
   StoreFact,

@@ -71,6 +71,25 @@ export interface StoreFact {
   readonly keptDays?: number | undefined;
 }
 
+/** A state that an object had. */
+export interface PastObject {
+  readonly key: string;
+  /** What was written; undefined where the object was absent. */
+  readonly written: Pick<StoredObject, 'body' | 'metadata'> | undefined;
+  /** When, by the store's clock, in milliseconds since the Unix epoch; unbounded where it keeps no times. */
+  readonly at: Interval;
+  /** Whether the store keeps it when it is replaced. */
+  readonly kept: boolean;
+}
+
+/** Which states are read, and how. */
+export interface HistoryOptions extends StoreCallOptions {
+  /** Has each request made again while the store is away. */
+  retry<T>(attempt: () => Promise<T>): Promise<T>;
+  /** Of the other keys nothing is read. */
+  wants(key: string): boolean;
+}
+
 /** What a conditional write came to, when the store said so. */
 export type WriteResult =
   | { readonly status: 'written'; readonly etag: string; readonly storeTime: Interval }
@@ -183,6 +202,12 @@ export interface LeaseStore {
    * others `nodelease init --restored` says it.
    */
   epoch?(options?: StoreCallOptions): Promise<string>;
+
+  /**
+   * The states of all objects whose keys begin with `prefix`, in folders as well: key after key, and of each key
+   * the newest first, as far as they are kept. Offered where a store keeps what a write has replaced.
+   */
+  history?(prefix: string, options: HistoryOptions): AsyncIterable<PastObject>;
 
   /**
    * What `nodelease doctor` shows of the servers, in addition to the probe. Offered where there is

@@ -86,7 +86,7 @@ export function observedAge(store: LeaseStore, clock: Clock = systemClock): Leas
     ages.forgetAbsent(shown, after);
     return { ...shown, objects: shown.objects.map((row) => observed(row, sentAt, arrivedAt)) };
   };
-  const { listPage, changed, describe, epoch, noAnswer, minWriteIntervalMs } = store;
+  const { listPage, changed, describe, epoch, history, noAnswer, minWriteIntervalMs } = store;
   return {
     url: store.url,
     remote: store.remote,
@@ -110,6 +110,7 @@ export function observedAge(store: LeaseStore, clock: Clock = systemClock): Leas
     ...(changed && { changed: changed.bind(store) }),
     ...(describe && { describe: describe.bind(store) }),
     ...(epoch && { epoch: epoch.bind(store) }),
+    ...(history && { history: history.bind(store) }),
     ...(noAnswer && { noAnswer: noAnswer.bind(store) }),
     discardProbe: store.discardProbe.bind(store),
     close: store.close.bind(store),

@@ -28,6 +28,8 @@ export interface StoreRequest<Of = Exclude<Operation, 'watch' | 'authenticate' |
   readonly key?: string | undefined;
   /** The server, where the user has named one. */
   readonly endpoint?: string | undefined;
+  /** The permission, where it is not the usual one of the operation. */
+  readonly needs?: string;
 }
 
 /** The store and what a request does, as the beginning of a message. */

@@ -3,13 +3,17 @@ import { checked, listOf, maybe, NAME, OBJECT, TEXT } from '../../base/arguments
 import type { Clock } from '../../base/clock.js';
 import { textOf } from '../../base/fields.js';
 import type { Heed } from '../changes.js';
+import { storeTime } from '../http-times.js';
 import type {
+  HistoryOptions,
   LeaseStore,
   Listing,
   ListingPage,
   ListOptions,
+  PastObject,
   StoreCallOptions,
   StoredObject,
+  StoreError,
   StoreFact,
   WriteResult,
 } from '../lease-store.js';
@@ -88,6 +92,30 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
       const page = await this.#page(from, options);
       if (page.objects.length > 0 || !page.more) return page;
       from = page.token;
+    }
+  }
+
+  /** Without times, which etcd does not keep, back to the creation of a key or to what is compacted. */
+  async *history(prefix: string, { wants, retry, ...options }: HistoryOptions): AsyncGenerator<PastObject> {
+    const request = this.request('read', options);
+    for (let from: string | undefined = prefix; from !== undefined; ) {
+      const { objects, token }: ContinuedPage = await retry(() =>
+        this.#page(from, { ...options, folders: true }),
+      );
+      for (const { key } of objects) {
+        if (!key.startsWith(prefix)) return;
+        for (let revision = wants(key) ? '0' : ''; revision; ) {
+          const range = { ...this.#range(key), revision };
+          const reply = await retry(() => this.#rows(request, range)).catch((error: StoreError) => {
+            if (revision === '0' || error.fault !== 'rejected') throw error;
+          });
+          const row = reply?.rows.get(key);
+          if (reply)
+            yield { key, written: row && decodeValue(row.value), at: storeTime(undefined), kept: true };
+          revision = row ? `${BigInt(etagOf(request, row.mod_revision)) - 1n}` : '';
+        }
+      }
+      from = token;
     }
   }
 

@@ -48,7 +48,7 @@ export function classifyReply(
   if (conditional && (status === 412 || (status === 409 && !UNDECIDED.includes(code)))) return 'conflict';
   if (status === 404) {
     if (code === 'NoSuchBucket') throw failed('missing', 'not-applied', 'bucket does not exist');
-    const absence = code === 'NoSuchKey' && ABSENCE[operation];
+    const absence = /^NoSuch(Key|Version)$/.test(code) && ABSENCE[operation];
     if (absence) return absence;
     const misplaced =
       operation === 'list' && bucketInEndpoint(request.url, request.endpoint, code === 'NoSuchKey');
@@ -76,7 +76,7 @@ export function classifyReply(
     );
   }
   if (status === 401 || status === 403 || CREDENTIAL_CODES.includes(code)) {
-    const needs = code === 'AccessDenied' ? `, needs ${NEEDS[operation]}` : '';
+    const needs = code === 'AccessDenied' ? `, needs ${request.needs ?? NEEDS[operation]}` : '';
     const hint = bucketInEndpoint(request.url, request.endpoint);
     throw denied(`${code || `HTTP ${status}`}${needs})${messageOf(error)}${hint ? `; ${hint}` : ''}`);
   }

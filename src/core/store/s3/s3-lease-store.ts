@@ -1,11 +1,14 @@
 import { checked, having, NAME, TEXT } from '../../base/arguments.js';
+import { REQUESTS_AT_ONCE } from '../../base/concurrently.js';
 import { type AwsAccount, AwsStoreDriver } from '../aws/aws-store-driver.js';
-import { ageFromHeaders, storeTime } from '../http-times.js';
+import { ageFromHeaders, storeTime, timeFromListing } from '../http-times.js';
 import type {
+  HistoryOptions,
   LeaseStore,
   Listing,
   ListingPage,
   ListOptions,
+  PastObject,
   StoreCallOptions,
   StoredObject,
   StoreFact,
@@ -14,12 +17,14 @@ import type {
 import type { ConditionalWrite, ContinuedPage, ObjectStoreOptions } from '../store-driver.js';
 import { below } from '../store-kind.js';
 import { required, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
+import type { ListObjectVersionsCommandInput, ObjectVersion } from './bucket-sdk.js';
 import { classifyReply, DIRECTORY_BUCKET } from './classify-reply.js';
 import { digestOf } from './digest.js';
 import { bucketInEndpoint } from './endpoint.js';
 import {
   DeleteObjectCommand,
   GetObjectCommand,
+  type GetObjectCommandInput,
   ListObjectsV2Command,
   PutObjectCommand,
   type S3Client,
@@ -60,16 +65,7 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.request('read', options, key);
-    const command = new GetObjectCommand(this.#object(key));
-    const answer = await this.call(
-      request,
-      command,
-      async (limit) => {
-        const output = await this.options.client.send(command, limit);
-        return { ...output, text: (await output.Body?.transformToString('utf-8')) ?? '' };
-      },
-      classifyReply,
-    );
+    const answer = await this.#get(request, this.#object(key));
     if (answer === undefined) return undefined;
     const { output, reply } = answer;
     return {
@@ -80,6 +76,79 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
       age: ageFromHeaders(reply.headers.date, reply.headers['last-modified']),
       storeTime: storeTime(reply.headers.date),
     };
+  }
+
+  /** One object, or one of its versions. */
+  #get(request: StoreRequest<'read'>, object: GetObjectCommandInput) {
+    const command = new GetObjectCommand(object);
+    return this.call(
+      request,
+      command,
+      async (limit) => {
+        const output = await this.options.client.send(command, limit);
+        return { ...output, text: (await output.Body?.transformToString('utf-8')) ?? '' };
+      },
+      classifyReply,
+    );
+  }
+
+  /** The object versions. Of a bucket without versioning these are the objects as they are. */
+  async *history(prefix: string, options: HistoryOptions): AsyncGenerator<PastObject> {
+    const queue: Promise<PastObject | undefined>[] = [];
+    for await (const version of this.#versions(prefix, options)) {
+      const state = this.#stateOf(version, options);
+      // One that fails is awaited in its turn, or not at all after another one.
+      state.catch(() => undefined);
+      if (queue.push(state) < REQUESTS_AT_ONCE) continue;
+      const next = await queue.shift();
+      if (next) yield next;
+    }
+    for (const state of queue) yield* [(await state) ?? []].flat();
+  }
+
+  async *#versions(prefix: string, { retry, wants, signal }: HistoryOptions): AsyncGenerator<Version> {
+    const { ListObjectVersionsCommand } = await import('./bucket-sdk.js');
+    const { bucket: Bucket, client } = this.options;
+    const request = { ...this.request('list', signal && { signal }), needs: 's3:ListBucketVersions' };
+    let input: ListObjectVersionsCommandInput = { Bucket, Prefix: this.keyPrefix + prefix };
+    for (let more = true; more; ) {
+      const command = new ListObjectVersionsCommand(input);
+      const answer = await retry(() =>
+        this.call(request, command, (limit) => client.send(command, limit), classifyReply),
+      );
+      if (answer === undefined) return;
+      const {
+        Versions = [],
+        DeleteMarkers = [],
+        IsTruncated,
+        NextKeyMarker,
+        NextVersionIdMarker,
+      } = answer.output;
+      const rows: Version[] = [...Versions];
+      // The SDK returns both apart, each with the newest of a key first.
+      for (const marker of DeleteMarkers) {
+        const at = rows.findIndex((row) => !isBefore(row, marker));
+        rows.splice(at < 0 ? rows.length : at, 0, marker);
+      }
+      yield* rows.filter(({ Key = '' }) => wants(Key.slice(this.keyPrefix.length)));
+      more = IsTruncated === true;
+      input = { ...input, KeyMarker: NextKeyMarker, VersionIdMarker: NextVersionIdMarker };
+    }
+  }
+
+  /** Undefined for a version that is gone by now. */
+  async #stateOf(
+    { Key = '', VersionId, LastModified, ETag }: Version,
+    { retry, signal }: HistoryOptions,
+  ): Promise<PastObject | undefined> {
+    const key = Key.slice(this.keyPrefix.length);
+    const state = { key, at: timeFromListing(LastModified), kept: VersionId !== UNKEPT };
+    if (ETag === undefined) return { ...state, written: undefined };
+    const request = { ...this.request('read', signal && { signal }, key), needs: 's3:GetObjectVersion' };
+    const answer = await retry(() => this.#get(request, { ...this.#object(key), VersionId }));
+    if (answer === undefined) return undefined;
+    const { text: body, Metadata: metadata = {} } = answer.output;
+    return { ...state, written: { body, metadata } };
   }
 
   async list(options?: ListOptions): Promise<Listing> {
@@ -170,5 +239,14 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
     return { Bucket: this.options.bucket, Key: this.keyPrefix + key };
   }
 }
+
+/** A version, or a delete marker: that has no ETag. */
+type Version = Omit<ObjectVersion, 'Owner' | 'Size' | 'StorageClass'>;
+
+/** What S3 calls a version that was written while the bucket kept none: the next such write replaces it. */
+const UNKEPT = 'null';
+
+const isBefore = (row: Version, { Key = '', LastModified }: Version) =>
+  row.Key === Key ? Number(row.LastModified) > Number(LastModified) : String(row.Key) < Key;
 
 const AN_ETAG = 'an ETag: is this an S3 server?';

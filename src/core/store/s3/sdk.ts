@@ -4,6 +4,7 @@
 export {
   DeleteObjectCommand,
   GetObjectCommand,
+  type GetObjectCommandInput,
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,

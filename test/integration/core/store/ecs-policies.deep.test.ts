@@ -16,6 +16,7 @@ const COMMANDS = {
   init: { args: ['init', '--nodes', '2'], work: [] },
   doctor: { args: ['doctor'], work: [] },
   lock: { args: ['lock', 'nightly'], work: ['--', 'sh', '-c', 'echo "token $LOCK_TOKEN"'] },
+  audit: { args: ['audit'], work: [] },
 } as const;
 type Name = keyof typeof COMMANDS;
 
@@ -72,6 +73,8 @@ it.each([
   ['doctor', 'ListLeases'],
   ['doctor', 'ReadLeases'],
   ['doctor', 'WriteScratchObjects'],
+  ['audit', 'ListVersions'],
+  ['audit', 'ReadVersions'],
 ] as const)(
   'the policy for %s has no statement too many: without %s, access is denied',
   async (name, sid) => {

@@ -1,0 +1,286 @@
+import { describe, expect, it } from 'vitest';
+import { audited, type KeptStates } from '../../../test/support/kept-history.js';
+import { type ClusterConfig, encodeCluster, newCluster } from '../../core/lease/model/cluster-config.js';
+import { nativeCodec } from '../../core/lease/model/lease-codec.js';
+import {
+  evicted,
+  type HeldLease,
+  type LeaseState,
+  released,
+  renewed,
+  retired,
+} from '../../core/lease/model/lease-state.js';
+import type { PastObject } from '../../core/store/lease-store.js';
+import { encodeMap, type ShardMap } from '../../node/shards/shard-map.js';
+import type { Breach } from './judge-write.js';
+
+const DURATION = 15_000;
+const BEGIN = 1_800_000_000_000;
+const CONFIG: ClusterConfig = { ...newCluster({ nodes: 1, durationMs: DURATION }), bootstrapped: true };
+
+/** Writes the objects of a bucket, at times in seconds, and keeps all versions. */
+function scene() {
+  const states: KeptStates = new Map();
+  const put = (key: string, second: number, written: PastObject['written'], kept = true) => {
+    const at = { min: BEGIN + second * 1_000, max: BEGIN + second * 1_000 + 999 };
+    states.set(key, [{ key, written, at, kept }, ...(states.get(key) ?? [])]);
+  };
+  const settings = (second: number, change: Partial<ClusterConfig> = {}) =>
+    put('cluster.json', second, { body: encodeCluster({ ...CONFIG, ...change }), metadata: {} });
+  const lease = (second: number, state: LeaseState, key = '0.json', kept = true) => {
+    put(key, second, nativeCodec.encode(state), kept);
+    return state;
+  };
+  settings(0);
+  return { states, put, settings, lease, judged: () => audited(states) };
+}
+
+/** A tenure at its beginning. */
+const held = (version: number, more: Partial<HeldLease> = {}): HeldLease => ({
+  ...{ kind: 'held', taskId: `task-${version}`, version, durationMs: DURATION, knownNodes: {}, renewal: 0 },
+  ...{ nonce: `nonce-${version}`, acquiredAt: BEGIN, idWidth: 8, narrowIdsUntil: 0, timestamp: BEGIN },
+  ...more,
+});
+
+const again = (lease: HeldLease, renewal = lease.renewal + 1): HeldLease =>
+  renewed(lease, {
+    renewal,
+    durationMs: DURATION,
+    storeNow: BEGIN,
+    knownNodes: {},
+    width: { idWidth: 8, narrowIdsUntil: 0 },
+  });
+
+const map = (epoch: number, token: number, version = 1): ShardMap => {
+  const owner = { id: 0, version };
+  return { epoch, members: [owner], shards: [{ owner, token, next: undefined }] };
+};
+
+type Scene = ReturnType<typeof scene>;
+
+/** Each breaks one promise, after a tenure that began at second 10 and was renewed at second 15. */
+const PLANTED: readonly (readonly [what: string, breach: Breach, plant: (scene: Scene) => unknown])[] = [
+  ['a take-over within the duration', 'taken-early', ({ lease }) => lease(29, held(2))],
+  [
+    'a take-over within the longer duration of the last renewal',
+    'taken-early',
+    ({ lease, settings }) => {
+      settings(16, { durationMs: 2_000 });
+      lease(17, { ...again(held(1), 2), durationMs: 60_000 });
+      lease(70, held(2));
+    },
+  ],
+  [
+    'a take-over soon after an eviction',
+    'taken-early',
+    ({ lease }) => {
+      lease(20, evicted(held(1)));
+      lease(30, held(3));
+    },
+  ],
+  [
+    'an expiry that is written while the lease is valid',
+    'taken-early',
+    ({ lease }) => lease(20, evicted(held(1), true)),
+  ],
+  [
+    'a take-over before a new epoch has settled',
+    'taken-early',
+    ({ lease, settings }) => {
+      lease(16, released(held(1), 0, BEGIN));
+      settings(50, { epoch: { mark: 'a'.repeat(16), settling: true } });
+      lease(60, held(2 ** 40, { epoch: 'a'.repeat(16) }));
+    },
+  ],
+  ['a version of two tasks', 'version-twice', ({ lease }) => lease(60, held(1, { taskId: 'b', nonce: 'b' }))],
+  [
+    'a version that is taken again after its release',
+    'version-twice',
+    ({ lease }) => {
+      lease(20, released(held(1), 0, BEGIN));
+      lease(21, held(1, { nonce: 'b' }));
+    },
+  ],
+  ['an emptied object', 'version-fell', ({ put }) => put('0.json', 20, { body: '', metadata: {} })],
+  [
+    'an object that starts again',
+    'version-fell',
+    ({ lease }) => {
+      lease(50, held(7));
+      lease(90, held(3));
+    },
+  ],
+  ['an earlier renewal that is put back', 'foreign-write', ({ lease }) => lease(18, held(1))],
+  ['text', 'foreign-write', ({ put }) => put('0.json', 20, { body: 'hello', metadata: {} })],
+  [
+    'a body with a lower version than its metadata',
+    'foreign-write',
+    ({ put }) => put('0.json', 20, { ...nativeCodec.encode(held(2)), metadata: { version: '9' } }),
+  ],
+  [
+    'a retirement under its holder',
+    'foreign-write',
+    ({ lease }) => lease(20, retired(released(held(1), 0, 0), 1)),
+  ],
+  [
+    'a second tombstone',
+    'foreign-write',
+    ({ lease }) => {
+      lease(20, released(held(1), 0, BEGIN));
+      lease(21, released(held(1), 5, BEGIN));
+    },
+  ],
+  [
+    'settings that cannot be read',
+    'foreign-write',
+    ({ put }) => put('cluster.json', 20, { body: '{}', metadata: {} }),
+  ],
+  [
+    'a retired id that is taken',
+    'retired-taken',
+    ({ lease, settings }) => {
+      settings(16, { generation: 1 });
+      lease(20, released(held(1), 0, BEGIN));
+      lease(21, retired(released(held(1), 0, BEGIN), 1));
+      lease(40, held(2));
+      settings(50, { generation: 2 });
+    },
+  ],
+  ['a removed lease object', 'deleted', ({ put }) => put('0.json', 20, undefined)],
+  ['removed settings', 'deleted', ({ put }) => put('cluster.json', 20, undefined)],
+  ['an object that is gone with all its versions', 'deleted', ({ states }) => states.delete('0.json')],
+  [
+    'the lock of a name that is removed',
+    'deleted',
+    ({ put, lease, states }) => {
+      states.set('locks/a/cluster.json', states.get('cluster.json') ?? []);
+      lease(20, held(1), 'locks/a/0.json');
+      put('locks/a/0.json', 30, undefined);
+    },
+  ],
+  [
+    'a lock that is taken too early',
+    'taken-early',
+    ({ lease, states }) => {
+      for (const name of ['a', 'b']) {
+        states.set(`locks/${name}/cluster.json`, states.get('cluster.json') ?? []);
+        lease(20, held(1), `locks/${name}/0.json`);
+      }
+      lease(22, held(2), 'locks/b/0.json');
+    },
+  ],
+  [
+    'another owner of a shard with the old token',
+    'shard-token',
+    ({ put }) => {
+      put('shards.json', 20, { body: encodeMap(map(5, 5)), metadata: {} });
+      put('shards.json', 21, { body: encodeMap(map(6, 5, 2)), metadata: {} });
+    },
+  ],
+  [
+    'a map of an earlier epoch',
+    'shard-token',
+    ({ put }) => {
+      put('shards.json', 20, { body: encodeMap(map(5, 5)), metadata: {} });
+      put('shards.json', 21, { body: encodeMap(map(4, 4)), metadata: {} });
+    },
+  ],
+];
+
+describe('an audit', () => {
+  it.each(PLANTED)('finds %s', (_, breach, plant) => {
+    const planted = scene();
+    planted.lease(10, held(1));
+    planted.lease(15, again(held(1)));
+    expect(planted.judged().counts).toEqual({});
+    plant(planted);
+    expect(Object.keys(planted.judged().counts)).toEqual([breach]);
+    expect(planted.judged().breaches[0]).toMatchObject({ breach, key: expect.stringMatching(/json$/) });
+  });
+
+  it('counts tenures by their ends, and times take-overs and pauses', () => {
+    const { lease, judged } = scene();
+    lease(10, { kind: 'vacant' });
+    lease(11, held(1));
+    lease(16, again(held(1)));
+    lease(30, again(held(1), 2));
+    lease(47, held(2));
+    lease(48, released(held(2), 0, BEGIN));
+    lease(50, held(3));
+    lease(52, evicted(held(3)));
+    lease(69, held(5));
+    lease(70, retired(evicted(held(5)), 1));
+    const { tenures, takeOvers, longestGap, breaches, lost } = judged();
+    expect(breaches).toEqual([]);
+    expect({ tenures, lost }).toEqual({
+      tenures: { released: 1, expired: 1, evicted: 1, retired: 1, held: 0 },
+      lost: 0,
+    });
+    expect(longestGap).toEqual({ key: '0.json', at: BEGIN + 30_000, ms: 14_000, durationMs: DURATION });
+    expect(takeOvers).toEqual({ count: 2, undecided: 0, shortestMs: 17_000, longestMs: 17_000 });
+  });
+
+  it('says what whole seconds, and the clocks of servers, leave undecided', () => {
+    const { lease, judged } = scene();
+    lease(10, held(1));
+    // From 15.001 to 16.999 s later: after the duration, perhaps within the grace.
+    lease(26, held(2));
+    const { takeOvers, breaches } = judged();
+    expect(breaches).toEqual([]);
+    expect(takeOvers).toMatchObject({ count: 1, undecided: 1 });
+  });
+
+  it('takes versions that leap, and objects that have gone back, for what init --restored explains', () => {
+    const { lease, settings, judged } = scene();
+    const mark = 'b'.repeat(16);
+    lease(10, held(7));
+    lease(15, again(held(7)));
+    lease(18, held(7));
+    lease(20, released(held(5), 0, BEGIN));
+    settings(30, { epoch: { mark, settling: true } });
+    settings(47, { epoch: { mark, settling: false } });
+    lease(50, held(2 ** 41, { epoch: mark }));
+    const { breaches, lost } = judged();
+    expect({ breaches, lost }).toEqual({ breaches: [], lost: 0 });
+  });
+
+  it('knows a repaired object, and reports the damage alone', () => {
+    const { lease, put, judged } = scene();
+    lease(10, held(4));
+    put('0.json', 20, { body: '{', metadata: {} });
+    lease(40, { kind: 'released', version: 9, timestamp: 1, durationMs: DURATION, stampedUntil: undefined });
+    lease(60, held(10));
+    expect(judged().counts).toEqual({ 'foreign-write': 1 });
+  });
+
+  it('counts what is missing between versions that are kept', () => {
+    const { lease, judged } = scene();
+    lease(10, released(held(1), 0, BEGIN));
+    lease(20, held(4));
+    expect(judged()).toMatchObject({ breaches: [], lost: 2 });
+  });
+
+  it('reports when holders were overdue together', () => {
+    const { lease, settings, judged } = scene();
+    settings(1, { size: 2, peak: 2 });
+    for (const key of ['0.json', '1.json']) {
+      lease(10, held(1), key);
+      lease(15, again(held(1)), key);
+      lease(28, again(held(1), 2), key);
+    }
+    expect(judged().outages()).toEqual([{ from: BEGIN + 25_000, to: BEGIN + 28_000, holders: 2 }]);
+  });
+
+  it('judges the history in objects that are not kept', () => {
+    const history = '3/a/b/r/x 2/8/9/x/y 1/6/7/e/z';
+    const { lease, judged } = scene();
+    lease(10, held(4, { history }), '0.json', false);
+    expect(judged()).toMatchObject({
+      breaches: [],
+      tenures: { released: 1, expired: 1, evicted: 1, retired: 0, held: 1 },
+    });
+    const other = scene();
+    other.lease(10, held(3, { history }), '0.json', false);
+    expect(other.judged().counts).toEqual({ 'version-fell': 1 });
+  });
+});

@@ -1,0 +1,235 @@
+import { explain } from '../../core/base/errors.js';
+import { type ClusterConfig, decodeCluster } from '../../core/lease/model/cluster-config.js';
+import { nativeCodec } from '../../core/lease/model/lease-codec.js';
+import { type HeldLease, type LeaseState, leaseKey, versionOf } from '../../core/lease/model/lease-state.js';
+import { type PastTenure, pastTenures } from '../../core/lease/model/tenure-history.js';
+import type { PastObject } from '../../core/store/lease-store.js';
+import { decodeMap, SHARDS_KEY, type ShardMap } from '../../node/shards/shard-map.js';
+import { type Breach, isEnd, judgeWrite, mayFollow, trustOf } from './judge-write.js';
+
+const KEY = /^((?:locks\/(?:[^/]+\/)?)?)(?:\d+|shards)\.json$/;
+
+/** The folder of a lease object, or of a map of shards, with a slash; undefined for every other key. */
+export const folderOf = (key: string) => KEY.exec(key)?.[1];
+
+/** What broke a promise. Times are in milliseconds since the Unix epoch, and not finite where the store keeps none. */
+export interface BreachReport {
+  readonly breach: Breach;
+  readonly key: string;
+  readonly at: number;
+  readonly detail: string;
+}
+
+/** A tenure that is over: `endedAt` is when the object was written that shows it. */
+export interface EndedTenure extends PastTenure {
+  readonly key: string;
+}
+
+/** How many breaches and outages are listed, and of how many pauses outages are found. */
+const MOST = { listed: 100, gaps: 100_000 } as const;
+
+interface Folder {
+  /** The settings of the cluster, the newest first. */
+  readonly settings: readonly (ClusterConfig & Pick<PastObject, 'at'>)[];
+  /** The node ids that have an object. */
+  readonly ids: Set<number>;
+}
+
+interface State extends PastObject {
+  readonly content: LeaseState | ShardMap;
+  /** Whether it was unreadable or absent before that. */
+  damaged?: boolean;
+}
+
+/**
+ * Judges what was written to the lease objects of a cluster and of its locks, and to the map of shards. It is fed
+ * with their states, key after key and the newest first, and remembers one of them.
+ */
+export class Audit {
+  versions = 0;
+  /** Those that stay when they are replaced. */
+  kept = 0;
+  /** Of what is missing between two states that are kept: tenures, or one where their number is not known. */
+  lost = 0;
+  from = Number.POSITIVE_INFINITY;
+  to = Number.NEGATIVE_INFINITY;
+  readonly counts: Partial<Record<Breach, number>> = {};
+  readonly breaches: BreachReport[] = [];
+  readonly tenures = { released: 0, expired: 0, evicted: 0, retired: 0, held: 0 };
+  /** From the last write of a holder to the next one's first; `undecided`: that may have been too early. */
+  readonly takeOvers = { count: 0, undecided: 0, shortestMs: Number.POSITIVE_INFINITY, longestMs: 0 };
+  /** Between two writes of a tenure. */
+  longestGap = { key: '', at: 0, ms: 0, durationMs: 0 };
+  /** When a holder had not written for two thirds of its duration, and when that was over: 1 and -1. */
+  readonly #overdue: (readonly [at: number, change: number])[] = [];
+  readonly #folders = new Map<string, Folder>();
+  #newer: State | undefined;
+
+  constructor(readonly onTenure: (tenure: EndedTenure) => void = () => undefined) {}
+
+  /** Whether a folder is to be entered before its next state. */
+  needs(folder: string): boolean {
+    return !this.#folders.has(folder);
+  }
+
+  /** @param states of the settings in the folder, the newest first */
+  enter(name: string, states: readonly PastObject[]): void {
+    // The states of a lock are in one piece, those of the cluster are around them.
+    for (const other of this.#folders.keys()) if (other !== '') this.#leave(other);
+    const settings = states.flatMap((state) => {
+      const config = this.#read(state, decodeCluster, true);
+      return config ? [{ ...config, at: state.at }] : [];
+    });
+    this.#folders.set(name, { settings, ids: new Set() });
+  }
+
+  /** The next older state of the same key, or the newest one of the next key. */
+  add(past: PastObject): void {
+    const { key, written, at } = past;
+    const name = folderOf(key) ?? '';
+    const folder = this.#folders.get(name) as Folder;
+    const newer = this.#newer?.key === key ? this.#newer : undefined;
+    this.versions += 1;
+    this.kept += Number(past.kept);
+    this.from = Math.min(this.from, at.min);
+    this.to = Math.max(this.to, at.max);
+    if (!newer && written) folder.ids.add(Number.parseInt(key.slice(name.length), 10));
+    const isFirst = newer && 'kind' in newer.content && versionOf(newer.content) < 2;
+    const content = this.#read(
+      past,
+      (body) =>
+        key.endsWith(SHARDS_KEY) ? decodeMap(body) : nativeCodec.decode(body, written?.metadata ?? {}),
+      isFirst,
+    );
+    if (content === undefined) {
+      if (newer) newer.damaged = true;
+      return;
+    }
+    const state = { ...past, content };
+    if (newer === undefined) this.#newest(state);
+    else if (newer.kept) this.#judge(state, newer, folder);
+    else this.lost += 1;
+    this.#newer = state;
+  }
+
+  /** After the last state. */
+  finish(): void {
+    for (const name of this.#folders.keys()) this.#leave(name);
+  }
+
+  /** When at least two holders were overdue at a time, and how many; the longest first. */
+  outages() {
+    const found: { from: number; to: number; holders: number }[] = [];
+    let overdue = 0;
+    for (const [at, change] of this.#overdue.sort(([a], [b]) => a - b)) {
+      if (change > 0 && overdue === 1) found.push({ from: at, to: at, holders: 2 });
+      const last = found.at(-1);
+      if (last && overdue > 1) last.to = at;
+      overdue += change;
+      if (last) last.holders = Math.max(last.holders, overdue);
+    }
+    return found.sort((a, b) => b.to - b.from - (a.to - a.from)).slice(0, MOST.listed);
+  }
+
+  /** Each node id that a cluster ever had has an object. */
+  #leave(name: string): void {
+    const { settings, ids } = this.#folders.get(name) as Folder;
+    this.#folders.delete(name);
+    const [{ bootstrapped, peak, at } = { peak: 0 } as Folder['settings'][0]] = settings;
+    for (let id = 0; bootstrapped && id < peak; id += 1)
+      if (!ids.has(id)) this.#report('deleted', name + leaseKey(id), at.max, 'there is no object');
+  }
+
+  /** @param isFirst whether it may not have existed before that, where a store without times shows its absence */
+  #read<T>({ key, written, at }: PastObject, decode: (body: string) => T, isFirst = false): T | undefined {
+    try {
+      if (written) return decode(written.body);
+      if (!isFirst || Number.isFinite(at.min)) this.#report('deleted', key, at.min, 'removed');
+    } catch (error) {
+      this.#report('foreign-write', key, at.min, explain(error));
+    }
+    return undefined;
+  }
+
+  /** What the newest state of a key shows by itself. */
+  #newest({ content, key, at, kept }: State): void {
+    if (!('kind' in content) || content.kind === 'vacant') return;
+    const isHeld = content.kind === 'held';
+    this.tenures.held += Number(isHeld);
+    const past = pastTenures(content.history);
+    const versions = [content.version + Number(!isHeld), ...past.map(({ version }) => version)];
+    if (versions.some((version, index) => version <= (versions[index + 1] ?? 0)))
+      this.#report(
+        'version-fell',
+        key,
+        at.min,
+        `its history has the versions ${versions.slice(1).join(', ')}`,
+      );
+    if (!kept) for (const tenure of past) this.#end({ ...tenure, key });
+  }
+
+  #end(tenure: EndedTenure): void {
+    this.tenures[tenure.end] += 1;
+    this.onTenure(tenure);
+  }
+
+  #judge(older: State, { key, at, content: to, damaged = false }: State, { settings }: Folder): void {
+    const { content: from } = older;
+    if (!('kind' in from) || !('kind' in to)) {
+      if (!('kind' in from || 'kind' in to || mayFollow(from, to)))
+        this.#report('shard-token', key, at.min, 'a token or the epoch did not rise');
+      return;
+    }
+    // Without settings of that time it is unknown whether the cluster had given the id up.
+    const { generation = Number.POSITIVE_INFINITY } = settings.find((each) => each.at.min <= at.max) ?? {};
+    const elapsedMs = at.max - older.at.min;
+    const step = judgeWrite(from, to, { elapsedMs, generation, damaged });
+    const trustMs = trustOf(from);
+
+    // Versions leap in a new epoch of the store (rule 12). What was put back before it was recorded is explained.
+    const epochs = settings.filter(({ epoch }) => epoch?.settling);
+    const rise = versionOf(to) - versionOf(from);
+    if ((rise < 0 || step === 'foreign-write') && epochs.some((epoch) => epoch.at.max >= at.min)) return;
+    if (rise > 1 && !damaged && epochOf(from) === epochOf(to)) this.lost += rise - 1;
+    const own = epochs.findLast(({ epoch }) => epoch?.mark === epochOf(to));
+    if (to.kind === 'held' && step !== 'renewed' && own && at.max - own.at.min <= own.durationMs)
+      this.#report('taken-early', key, at.min, `${textOf(to)}, before the new epoch has settled`);
+
+    const ms = at.min - older.at.min;
+    if (step === 'renewed' && ms > this.longestGap.ms)
+      this.longestGap = { key, at: at.min, ms, durationMs: trustMs };
+    const dueAt = older.at.min + (trustMs * 2) / 3;
+    if (['renewed', 'expired'].includes(step) && at.min > dueAt && this.#overdue.length < MOST.gaps)
+      this.#overdue.push([dueAt, 1], [Math.min(at.min, older.at.min + trustMs), -1]);
+    if (isEnd(step)) {
+      const { version, taskId, acquiredAt } = from as HeldLease;
+      this.#end({ key, version, taskId, acquiredAt, endedAt: at.min, end: step });
+    } else if (step !== 'renewed' && step !== 'written') {
+      const how =
+        step === 'taken-early'
+          ? `, at most ${elapsedMs} ms later, within the ${trustMs} ms of the lease`
+          : '';
+      this.#report(step, key, at.min, `${textOf(from)}, then ${textOf(to)}${how}`);
+    }
+    if (to.kind !== 'held' || trustMs === 0 || (step !== 'expired' && step !== 'written')) return;
+    const { takeOvers } = this;
+    takeOvers.count += 1;
+    // Within the grace, the clocks of the store's servers may differ. A larger one protects once each task knows it.
+    const graceMs = Math.min(...settings.map((each) => each.graceMs));
+    takeOvers.undecided += Number(at.min - older.at.max <= trustMs + graceMs);
+    takeOvers.shortestMs = Math.min(takeOvers.shortestMs, ms);
+    takeOvers.longestMs = Math.max(takeOvers.longestMs, ms);
+  }
+
+  #report(breach: Breach, key: string, at: number, detail: string): void {
+    this.counts[breach] = (this.counts[breach] ?? 0) + 1;
+    if (this.breaches.length < MOST.listed) this.breaches.push({ breach, key, at, detail });
+  }
+}
+
+const epochOf = (state: LeaseState) => (state.kind === 'vacant' ? undefined : state.epoch);
+
+function textOf(state: LeaseState): string {
+  if (state.kind !== 'held') return `${state.kind}, version ${versionOf(state)}`;
+  return `held by ${state.taskId}, version ${state.version}, renewal ${state.renewal}`;
+}
