@@ -13,7 +13,7 @@ import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import { type LockStore, lockPlace } from './lock-place.js';
 import { type SchedulePlan, scheduleOf } from './schedule.js';
 import { acquireLock, checkLock, type LockOptions, type StoreLock } from './store-lock.js';
-import { TICK_KEY, type TickOutcome, type TickRecord, Ticks } from './tick.js';
+import { TICK_KEY, type TickRecord, Ticks } from './tick.js';
 
 /** Which ticks, and how their lock is acquired. */
 export interface OnceOptions extends Omit<LockOptions, 'store'>, SchedulePlan {
@@ -216,7 +216,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   /** Rule O6: the lock is not released before the outcome is known to be recorded, or the lock is lost. */
   const runOf = (lock: StoreLock, record: TickRecord, etag: string, previous?: TickRecord): OnceRun => {
     const forever = ticks.away(lock.signal, Number.POSITIVE_INFINITY, (error) => error instanceof StoreError);
-    const finish = async (outcome: TickOutcome) => {
+    const finish = async (outcome: NonNullable<TickRecord['outcome']>) => {
       const ended = { ...record, outcome, endedAt: ticks.now };
       const recorded = await ticks.write(ended, etag, forever).catch(() => undefined);
       await lock.release();
@@ -224,7 +224,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
       return recorded !== undefined;
     };
     let ending: Promise<boolean> | undefined;
-    const end = (outcome: TickOutcome) => {
+    const end = (outcome: NonNullable<TickRecord['outcome']>) => {
       ending ??= finish(outcome);
       return ending;
     };

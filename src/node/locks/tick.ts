@@ -27,8 +27,6 @@ export interface TickRecord extends TickReport {
   readonly schedule: string;
 }
 
-export type TickOutcome = NonNullable<TickReport['outcome']>;
-
 export type TickClaim = Pick<TickRecord, 'tick' | 'attempt' | 'missed'>;
 
 /** What a task may do about a schedule's ticks now. */
