@@ -12,7 +12,7 @@ import {
 } from '../model/cluster-config.js';
 import type { LeaseListener } from '../model/lease.js';
 import { LeaseUnreadableError } from '../model/lease-codec.js';
-import { leapt } from '../model/lease-state.js';
+import { leapt, takenAfterMs } from '../model/lease-state.js';
 import type { SessionCall, StoreSession } from './store-session.js';
 
 /** A cluster's settings as they are stored. */
@@ -42,7 +42,7 @@ export async function readCluster(
   try {
     const { body, etag, age } = object;
     const stored = decodeCluster(body);
-    const config = age.min > stored.durationMs + stored.graceMs ? settled(stored) : stored;
+    const config = age.min > takenAfterMs(stored.longestMs, stored.graceMs) ? settled(stored) : stored;
     session.expectObjects(config.peak);
     const writtenAt = session.clock.monotonic() - age.min;
     return { config, body, etag, writtenAt, isObserved: age.max === Number.POSITIVE_INFINITY };
