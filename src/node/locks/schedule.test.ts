@@ -83,6 +83,7 @@ it.each<[string, SchedulePlan]>([
   ['offset', { cron: '* * * * *', offset: '1s' }],
   ['tz', { every: '1d', tz: 'UTC' }],
   ['tz', { cron: '* * * * *', tz: 'Mars/Olympus' }],
+  ['tz', { cron: '* * * * *', tz: '' }],
   ['cron', { cron: '* * *' }],
   ['cron', { cron: '' }],
   ['cron', { cron: 7 as never }],

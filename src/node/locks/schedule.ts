@@ -1,4 +1,4 @@
-import { checkArguments, maybe, TEXT } from '../../core/base/arguments.js';
+import { checkArguments, maybe, NAME, TEXT } from '../../core/base/arguments.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
 import { duration, formatSetting } from '../../core/settings/setting.js';
 
@@ -35,9 +35,10 @@ const OFFSET = duration({ max: 366 * DAY_MS });
  * @throws {ConfigError} for no plan, or two, and for values that cannot be used
  */
 export async function scheduleOf({ every, offset, cron, tz }: SchedulePlan, now: number): Promise<Schedule> {
-  checkArguments({ cron, tz }, { cron: maybe(TEXT), tz: maybe(TEXT) });
+  // An empty zone would be the host's.
+  checkArguments({ cron, tz }, { cron: maybe(TEXT), tz: maybe(NAME) });
   if ((every === undefined) === (cron === undefined))
-    throw new ConfigError('every', every, 'a period, or cron in its place');
+    throw new ConfigError('every', every, 'a period such as 1d or a cron expression, and not both');
   if (cron === undefined) {
     if (tz !== undefined) throw new ConfigError('tz', tz, 'cron with it: a period has no time zone');
     const everyMs = toMs(PERIOD, every, 'every');
@@ -59,7 +60,9 @@ export async function scheduleOf({ every, offset, cron, tz }: SchedulePlan, now:
     if (schedule.last(now) < schedule.next(now)) return schedule;
   } catch (error) {
     const isZone = /timezone/i.test(explain(error));
-    throw isZone ? new ConfigError('tz', tz, 'a time zone') : new ConfigError('cron', cron, explain(error));
+    throw isZone
+      ? new ConfigError('tz', tz, 'a time zone such as Europe/Berlin')
+      : new ConfigError('cron', cron, `a cron expression (${explain(error)})`);
   }
   throw new ConfigError('cron', cron, 'a cron expression with ticks before and after now');
 }
