@@ -173,7 +173,7 @@ export async function runHeldCommand<Own extends Hold>(
           workEnded && (await (end ? end(hold, exitCode) : hold.release().then(() => isLost && restart)));
         await unprotected;
         if (!runsAgain || signals.hasAskedToStop) return exitCode;
-        log.info('standing again, to start the command again');
+        log.info('rejoining the queue, to start the command again');
       }
     } catch (error) {
       // Others hold it. Without waiting that is an answer, and after a time-out worth a look. Its causes would

@@ -299,20 +299,24 @@ it('a store that says no time is refused', async () => {
   await expect(inVirtualTime(clock, asked)).rejects.toMatchObject({ code: 'STORE_UNSUPPORTED' });
 });
 
-it.each<[string, object]>([
-  ['options', { nodes: 2 }],
-  ['retry', { retry: -1 }],
-  ['retry', { retry: 'yes' }],
-  ['catchUp', { catchUp: 1 }],
-  ['name of the lock', { name: 'a/b' }],
-  ['every', { every: undefined }],
-  ['timeoutMs', { timeoutMs: -1 }],
-])('names the option that is wrong: %s in %j', async (setting, options) => {
+it.each<[string, object, string]>([
+  ['options', { retries: 2 }, 'the nearest is retry'],
+  ['retry', { retry: -1 }, '0 to 1000, got -1'],
+  ['retry', { retry: 'yes' }, 'got "yes"'],
+  ['catchUp', { catchUp: 1 }, 'true or false'],
+  ['name of the lock', { name: 'a/b' }, 'got "a/b"'],
+  ['every', { every: undefined }, 'a period such as 1d or a cron expression'],
+  ['every', { cron: '* * * * *' }, 'and not both'],
+  ['cron', { every: undefined, cron: '* *' }, 'a cron expression (CronPattern'],
+  ['tz', { every: undefined, cron: '* * * * *', tz: 'Mars' }, 'such as Europe/Berlin, got "Mars"'],
+  ['timeoutMs', { timeoutMs: -1 }, 'at least 0'],
+])('names the option that is wrong, and what was expected: %s in %j', async (setting, options, expected) => {
   const { process } = onceScene();
   const host = process();
   await expect(host.once({ every: '1h', ...options })).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     setting,
+    message: expect.stringContaining(expected),
   });
   expect(host.calls).toEqual([]);
 });

@@ -1,13 +1,14 @@
 import { anySignal } from '../../core/base/abort.js';
 import { checkArguments, FLAG, whole } from '../../core/base/arguments.js';
 import { sleepUntil } from '../../core/base/clock.js';
-import { WaitTimeoutError } from '../../core/base/errors.js';
+import { StoreUnusableError, WaitTimeoutError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { LockLostError } from '../../core/lease/model/lock-lost.js';
-import { changeCluster, readCluster, readExistingCluster } from '../../core/lease/session/cluster-store.js';
+import { changeCluster, readCluster } from '../../core/lease/session/cluster-store.js';
 import { isStoreAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { StoreError } from '../../core/store/lease-store.js';
+import { nothingAt } from '../../core/store/lock-url.js';
 import { ownNames } from '../runtime/acquire.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import { type LockStore, lockPlace } from './lock-place.js';
@@ -57,6 +58,8 @@ const JITTER = { share: 1 / 10, maxMs: 5_000 };
 /** The longest pause between two looks whether another task has claimed the tick, in milliseconds. */
 const MAX_PAUSE_MS = 5_000;
 const MAX_RETRIES = 1_000;
+/** The options that a lock has not. */
+const OWN = ['name', 'every', 'offset', 'cron', 'tz', 'retry', 'catchUp'];
 
 /**
  * Claims the due tick of a schedule, which no other task of the store has run or will run.
@@ -103,7 +106,7 @@ export async function forgetTicks(store: LockStore, options: OnceOptions): Promi
 async function openClaims(store: LockStore, options: OnceOptions) {
   checkArguments({ options });
   const { name, every, offset, cron, tz, retry = 0, catchUp = false, ...rest } = options;
-  checkLock(name, { ...rest, store });
+  checkLock(name, { ...rest, store }, OWN);
   checkArguments({ retry, catchUp }, { retry: whole(0, MAX_RETRIES), catchUp: FLAG });
   const { clock = systemClock, random = systemRandom, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
   const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
@@ -142,7 +145,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   };
 
   const forget = async (): Promise<number> => {
-    await readExistingCluster(session);
+    if (!(await readCluster(session))) throw new StoreUnusableError('CLUSTER_MISSING', nothingAt(opened.url));
     const object = await session.read(TICK_KEY);
     const tick = dueTick();
     const record = ticks.record({ tick, attempt: 1, missed: 0 }, 0n);

@@ -149,10 +149,10 @@ function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise
   };
 }
 
-/** Checks what the compiler checks in TypeScript, too. @throws {ConfigError} */
-export function checkLock(name: string, options: LockOptions): void {
+/** Checks what the compiler checks in TypeScript, too. @param more names of further options @throws {ConfigError} */
+export function checkLock(name: string, options: LockOptions, more: readonly string[] = []): void {
   checkLockName(name);
-  const names: readonly string[] = [...SHARED, ...Object.keys(ACCESS), ...OWN];
+  const names: readonly string[] = [...SHARED, ...Object.keys(ACCESS), ...OWN, ...more];
   checkKnown(options, names);
   checkWanted(options);
   const isMade = typeof options.store === 'function';

@@ -23,6 +23,7 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
   const system = { clock: io.clock, random: io.random };
   const plan = { name, every, offset, cron, tz, retry, waitPollMs, durationMs, graceMs };
   const options = { ...storeAccess(settings), ...plan, ...system };
+  if (forget && command.length > 0) throw new UsageError('--forget runs no command: leave out one of them');
   if (forget)
     return reported(call, async () => {
       say(io, `tick ${iso(await forgetTicks(store, { ...options, taskId }))} of ${name} counts as run`);

@@ -68,6 +68,12 @@ describe('nodelease once', () => {
     const plain = await runInProcess(words);
     expect(plain.complaints).toMatch(/no command given: expected one after --, or --forget \[USAGE\]/);
     expect(plain.code).toBe(64);
+    const both = await runInProcess([...words, '--forget', '--', 'true']);
+    expect(both.complaints).toMatch(/--forget runs no command: leave out one of them \[USAGE\]/);
+    expect(both.code).toBe(64);
+    const unused = await runInProcess([...words, '--forget']);
+    expect(unused.complaints).toMatch(/No task has used lock report yet: .* \[CLUSTER_MISSING\]/);
+    expect(unused.code).toBe(69);
     expect((await once('true').exit).code).toBe(0);
     writeFileSync(join(folder, 'store/locks/report/tick.json'), 'x');
     const damaged = once('echo never');
