@@ -27,7 +27,7 @@ import {
 } from '../../kit/call.js';
 import { ExitCode, type Io, UsageError } from '../../kit/io.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
-import { formatCluster, formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
+import { formatCluster, formatDuration, pluralize, settingText } from '../../kit/terminal/text.js';
 import { clusterPart } from '../../products.js';
 import type { Settings } from '../../settings/settings.js';
 
@@ -115,9 +115,12 @@ export async function initialize(
 ): Promise<number> {
   const onEvent = (event: LeaseEvent) => {
     if (event.type !== 'setting-overruled') return;
-    const show = (value: number) => (event.setting === 'nodes' ? String(value) : formatSetting(value));
-    const own = `--${event.setting} ${show(event.own)} is overruled`;
-    complain(io, `warning: ${own}: the cluster exists, and its stored ${show(event.stored)} counts`);
+    const { setting } = event;
+    const [own, stored] = [event.own, event.stored].map((value) => settingText(setting, value));
+    complain(
+      io,
+      `warning: --${setting} ${own} is overruled: the cluster exists, and its stored ${stored} counts`,
+    );
   };
   const report = await withProgress('writing lease objects', io, (onProgress, signal) =>
     initializeCluster({ ...io, session, wanted, signal, onProgress, thorough: true }, onEvent),

@@ -32,7 +32,7 @@ describe('the log of a lease', () => {
   it('names every line by the type of its event, so that logs can be filtered', () => {
     const error = new Error('no route');
     const events: LeaseEvent[] = [
-      { type: 'setting-overruled', setting: 'durationMs', own: 5_000, stored: 15_000 },
+      { type: 'setting-overruled', setting: 'duration', own: 5_000, stored: 15_000 },
       { type: 'cluster-created', size: 20, store: 's3://b/p' },
       { type: 'damaged', key: '3.json', problem: 'not JSON' },
       { type: 'waiting', sleepMs: 12.4 },
@@ -79,7 +79,7 @@ describe('the log of a lease', () => {
     const error = new Error('no route', { cause: new Error('ENETUNREACH') });
     expect(
       linesOf(
-        { type: 'setting-overruled', setting: 'durationMs', own: 5_000, stored: 15_000 },
+        { type: 'setting-overruled', setting: 'duration', own: 5_000, stored: 15_000 },
         { type: 'setting-overruled', setting: 'prefer-id', own: 9, stored: 4 },
         { type: 'cluster-created', size: 20, store: 's3://b/p' },
         { type: 'damaged', key: '3.json', problem: 'not JSON' },
@@ -105,7 +105,7 @@ describe('the log of a lease', () => {
         { type: 'release-failed', error },
       ),
     ).toEqual([
-      'warn durationMs 5000 is overruled: the cluster uses 15000',
+      'warn duration 5s is overruled: the cluster uses 15s',
       'warn prefer-id 9 has no effect: the cluster has 4 node ids',
       'warn created a new cluster of 20 node ids in s3://b/p',
       'error 3.json cannot be used: not JSON',

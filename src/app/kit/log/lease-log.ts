@@ -4,7 +4,7 @@ import { type LeaseEvent, type LeaseListener, waitingText } from '../../../core/
 import { storeKindOf } from '../../../core/store/stores.js';
 import type { Settings } from '../../settings/settings.js';
 import type { Io } from '../io.js';
-import { pluralize } from '../terminal/text.js';
+import { pluralize, settingText } from '../terminal/text.js';
 import type { Logger } from './logger.js';
 
 type Level = 'debug' | 'info' | 'warn' | 'error';
@@ -89,11 +89,11 @@ function leaseLine(event: LeaseEvent): Line {
   switch (event.type) {
     case 'setting-overruled': {
       const { setting, own, stored } = event;
-      const why =
+      const text =
         setting === 'prefer-id'
-          ? `has no effect: the cluster has ${pluralize(stored, 'node id')}`
-          : `is overruled: the cluster uses ${stored}`;
-      return ['warn', `${setting} ${own} ${why}`, { setting, own, stored }];
+          ? `${own} has no effect: the cluster has ${pluralize(stored, 'node id')}`
+          : `${settingText(setting, own)} is overruled: the cluster uses ${settingText(setting, stored)}`;
+      return ['warn', `${setting} ${text}`, { setting, own, stored }];
     }
     case 'cluster-created': {
       const { size, store } = event;

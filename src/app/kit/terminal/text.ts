@@ -25,6 +25,11 @@ export function timesText({ durationMs, graceMs }: ClusterTimes): string {
   return `duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}`;
 }
 
+/** The value of a setting in an event: a duration, or a number of node ids. */
+export function settingText(setting: string, value: number): string {
+  return setting === 'nodes' ? `${value}` : formatSetting(value);
+}
+
 /** The settings of a cluster, for people. */
 export function formatCluster({ name, ...times }: ClusterConfig): string {
   const named = name === undefined ? '' : `name ${printable(name)}, `;
