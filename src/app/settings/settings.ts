@@ -102,10 +102,15 @@ function checkNeeds(all: AllSettings) {
 }
 
 function checkGrace(all: AllSettings, { durationMs = CLUSTER_DEFAULTS.durationMs, graceMs }: Settings) {
-  const min = leastGraceMs(durationMs);
   const given = all.find('grace');
-  if (given && graceMs !== undefined && graceMs < min)
-    refuse(given, `at least ${min}ms (a thousandth of the duration, since clocks drift)`);
+  const wanted = wantedGrace(durationMs, graceMs);
+  if (given && wanted) refuse(given, wanted);
+}
+
+/** What is expected of a grace that is too short for the duration; undefined for every other. */
+export function wantedGrace(durationMs: number, graceMs = Number.POSITIVE_INFINITY): string | undefined {
+  const min = leastGraceMs(durationMs);
+  return graceMs < min ? `at least ${min}ms (a thousandth of the duration, since clocks drift)` : undefined;
 }
 
 function checkNodeId(all: AllSettings, { nodeId, nodes }: Settings) {

@@ -78,7 +78,12 @@ describe('nodelease tune', () => {
       69,
       'No task has used lock none yet',
     ],
-    ['a grace that clocks outrun', ['--duration', '60s', '--grace', '9ms'], 64, 'graceMs: expected'],
+    [
+      'a grace that clocks outrun',
+      ['--duration', '60s', '--grace', '9ms'],
+      64,
+      '--grace: expected at least 60ms',
+    ],
     ['no cluster', ['--duration', '5s'], 69, 'There is no cluster at'],
   ])('answers %s with its reason', async (_, args, expected, complaint) => {
     const { code, complaints } = await nodelease('tune', ...args);

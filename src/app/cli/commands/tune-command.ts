@@ -1,10 +1,12 @@
+import { ConfigError } from '../../../core/base/errors.js';
 import { tuneCluster } from '../../../core/lease/operate/tune.js';
 import { locksUrl, nothingAt } from '../../../core/store/lock-url.js';
 import { checkLockName } from '../../../node/locks/lock-place.js';
 import { answer, fail } from '../../kit/answer.js';
 import { type Call, interruptible, onStore } from '../../kit/call.js';
 import { UsageError } from '../../kit/io.js';
-import { timesText } from '../../kit/terminal/text.js';
+import { formatSetting, timesText } from '../../kit/terminal/text.js';
+import { wantedGrace } from '../../settings/settings.js';
 import { lateText } from '../status/status-table.js';
 
 /** The options of `tune`, in milliseconds. */
@@ -20,6 +22,8 @@ export function tuneCommand(call: Call<TuneCommandOptions>): Promise<number> {
   const { options, settings, io } = call;
   const { duration: durationMs, grace: graceMs, lock } = options;
   if (durationMs === undefined) throw new UsageError('no duration given: expected --duration 60s');
+  const wanted = wantedGrace(durationMs, graceMs);
+  if (wanted) throw new ConfigError('grace', formatSetting(graceMs ?? 0), wanted);
   if (lock !== undefined) checkLockName(lock);
   const store = lock === undefined ? settings.store : locksUrl(settings.store, lock);
   return onStore({ ...call, settings: { ...settings, store } }, async (session) => {
