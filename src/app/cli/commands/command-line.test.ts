@@ -28,6 +28,7 @@ async function run(args: string[], env: Record<string, string> = {}, own: Partia
 describe('the command line', () => {
   it.each<[string, string[], RegExp]>([
     ['an unknown command', ['walk'], /unknown command 'walk'/],
+    ['the help of an unknown command', ['help', 'walk'], /unknown command 'walk'/],
     ['an unknown option', ['run', '--wait', '--', 'true'], /unknown option '--wait'/],
     [
       'an unknown option before the command',

@@ -50,7 +50,9 @@ export async function runCommandLine(
   const words = args.filter((word) => word !== 'help');
   const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
   const name = named?.name.split(' ') ?? [];
-  const line = named && args[0] === 'help' ? [...name, '--help', ...words.slice(name.length)] : args;
+  const isKnown = words.length === 0 || ROWS.some((row) => row.name === words[0]);
+  const topic = named ? [...name, '--help', ...words.slice(name.length)] : isKnown ? args : words;
+  const line = args[0] === 'help' ? topic : args;
   // Split by hand: all words after the first -- are the child's.
   const split = named?.runs ? line.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [line, undefined] : [line.slice(0, split), line.slice(split + 1)];

@@ -7,7 +7,7 @@ import type { ProbeReport } from '../../../core/store/probe/probe-report.js';
 import { damageOf } from '../../../node/monitor/listed-cluster.js';
 import { clusterReport } from '../../../node/monitor/status-report.js';
 import { clockFinding, type Finding, finding, isSound, isTime } from '../../kit/finding.js';
-import { formatCluster, formatDuration, formatSetting } from '../../kit/terminal/text.js';
+import { formatCluster, formatDuration, formatSetting, pluralize } from '../../kit/terminal/text.js';
 import type { Settings } from '../../settings/settings.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
 import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
@@ -65,7 +65,7 @@ export function clusterFindings(
     finding(
       'cluster',
       'ok',
-      `${cluster.size} node ids, ${held} of them held; ${formatCluster(cluster)}${pending}`,
+      `${pluralize(cluster.size, 'node id')}, ${held} of them held; ${formatCluster(cluster)}${pending}`,
     ),
   ];
   if (foreign !== undefined) {
