@@ -34,7 +34,8 @@ function segmentsOf(url: string): string[] {
 }
 
 /**
- * Refuses a URL that is the place of a lock: a fleet there would keep the lock from its contenders.
+ * Refuses a URL that is the place of a lock: a fleet there would keep the lock from its
+ * contenders, and a lock there would be another one.
  * @throws {ConfigError}
  */
 export function refuseLock(url: string, setting = 'store'): void {
@@ -43,7 +44,7 @@ export function refuseLock(url: string, setting = 'store'): void {
   throw new ConfigError(
     setting,
     url,
-    `a store for node ids, whose path does not end in locks/NAME: that is where nodelease lock keeps lock ${name}`,
+    `a store for node ids and locks, whose path does not end in locks/NAME: that is where nodelease lock keeps lock ${name}`,
   );
 }
 

@@ -299,6 +299,12 @@ it('a store that says no time is refused', async () => {
   await expect(inVirtualTime(clock, asked)).rejects.toMatchObject({ code: 'STORE_UNSUPPORTED' });
 });
 
+it('is refused in the place of a lock, where it would be another one', async () => {
+  const { oncePer } = await import('./once.js');
+  const asked = oncePer('file:absent/locks/report', { name: 'report', every: '1h' });
+  await expect(asked).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'store' });
+});
+
 it.each<[string, object, string]>([
   ['options', { retries: 2 }, 'the nearest is retry'],
   ['retry', { retry: -1 }, '0 to 1000, got -1'],

@@ -12,6 +12,7 @@ import { checkWanted } from '../../core/lease/model/cluster-config.js';
 import type { LeaseLostError } from '../../core/lease/model/lease.js';
 import { LockLostError } from '../../core/lease/model/lock-lost.js';
 import { StoreError } from '../../core/store/lease-store.js';
+import { refuseLock } from '../../core/store/lock-url.js';
 import { DEFAULT_STORE, defaultStore } from '../../core/store/store-settings.js';
 import { ACCESS, type StoreAccess } from '../../core/store/stores.js';
 import { type AcquireOptions, ownNames } from '../runtime/acquire.js';
@@ -163,4 +164,5 @@ export function checkLock(name: string, options: LockOptions, more: readonly str
   if (keeper !== 'inline' && keeper !== 'worker')
     throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
   if (options.store === undefined) defaultStore();
+  if (typeof options.store === 'string') refuseLock(options.store);
 }

@@ -92,7 +92,7 @@ describe('the command line', () => {
       return [
         `${name} in the place of a lock`,
         [name, '--store', 'file:absent/locks/report', ...rest],
-        /store: expected a store for node ids, whose path does not end in locks\/NAME: .*lock report, got "file:absent\/locks\/report"/,
+        /store: expected a store for node ids and locks, whose path does not end in locks\/NAME: .*lock report, got "file:absent\/locks\/report"/,
       ];
     }),
     ['status with an unknown option', ['status', '--verbose'], /unknown option '--verbose'/],
