@@ -212,7 +212,7 @@ describe('a lock on a store', () => {
     );
     await expect(within(clock, 5_000, task().lock('nightly'))).rejects.toMatchObject({
       code: 'CLUSTER_FOREIGN',
-      message: 'lock nightly cannot be had',
+      message: 'lock nightly cannot be acquired',
       cause: { message: expect.stringContaining('nodelease scale 1') },
     });
     expect(held.isValid()).toBe(true);

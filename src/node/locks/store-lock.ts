@@ -123,7 +123,7 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
     if (error instanceof AcquireTimeoutError)
       throw new WaitTimeoutError(`lock ${name} did not become free in time`, { cause: error });
     if (error instanceof StoreError || error instanceof StoreUnusableError)
-      throw new StoreUnusableError(error.code, `lock ${name} cannot be had`, { cause: error });
+      throw new StoreUnusableError(error.code, `lock ${name} cannot be acquired`, { cause: error });
     throw error;
   }
 }

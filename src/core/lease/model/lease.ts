@@ -213,7 +213,7 @@ export type HolderEvent<E extends TenureLostError> =
 
 /** What a task that waits for a node id says. */
 export function waitingText({ why }: Extract<LeaseEvent, { type: 'waiting' }>): string {
-  return why === undefined ? 'no node id is free: waiting' : `no node id can be had yet, waiting: ${why}`;
+  return why === undefined ? 'no node id is free: waiting' : `no node id is available yet, waiting: ${why}`;
 }
 
 /** Receives {@link LeaseEvent}s in the order in which they happen. */

@@ -132,7 +132,7 @@ describe('nodelease lock', () => {
       join(folder, 'ran'),
     ]);
     expect((await unusable.exit).code).toBe(69);
-    expect(unusable.stderr()).toMatch(/lock nightly cannot be had/);
+    expect(unusable.stderr()).toMatch(/lock nightly cannot be acquired/);
     expect(existsSync(join(folder, 'ran'))).toBe(false);
   });
 });

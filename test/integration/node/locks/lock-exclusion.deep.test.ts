@@ -119,7 +119,7 @@ describe('a lock on S3', () => {
     proxy.cut();
     await run.waitForOutput(/asked to stop/);
     // Longer than a first contact may take.
-    await run.waitForOutput(/lock nightly cannot be had/);
+    await run.waitForOutput(/lock nightly cannot be acquired/);
     await sleep(1_000);
     proxy.heal();
     await run.waitForOutput(/^token 2$/m);
