@@ -49,7 +49,7 @@ export interface TickTask {
 }
 
 /** The most missed ticks that are counted. */
-const MAX_MISSED = 1_000;
+export const MAX_MISSED = 1_000;
 /** How near the next tick must be for a wait: a share of the period, and at most so many milliseconds. */
 const SOON = { share: 1 / 10, maxMs: 300_000 };
 

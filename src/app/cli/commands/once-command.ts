@@ -1,5 +1,6 @@
 import { checkLockName } from '../../../node/locks/lock-place.js';
 import { forgetTicks, type OnceOptions, type OnceRun, oncePer } from '../../../node/locks/once.js';
+import { MAX_MISSED } from '../../../node/locks/tick.js';
 import { storeAccess } from '../../../node/runtime/opened-store.js';
 import { say } from '../../kit/answer.js';
 import { type Call, reported } from '../../kit/call.js';
@@ -61,7 +62,11 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
 function logRun({ name, tick, attempt, missed, schedule, previous }: OnceRun, log: Logger): void {
   const facts = { lock: name, tick: iso(tick), attempt, missed };
   log.info(facts, `claimed tick ${facts.tick} of ${name}${attempt > 1 ? `, attempt ${attempt}` : ''}`);
-  if (missed > 0) log.warn(facts, `${pluralize(missed, 'tick')} of ${name} before it ran nowhere`);
+  if (missed > 0)
+    log.warn(
+      facts,
+      `${missed < MAX_MISSED ? '' : 'at least '}${pluralize(missed, 'tick')} of ${name} before it ran nowhere`,
+    );
   if (previous && previous.schedule !== schedule)
     log.warn(facts, `the schedule of ${name} was ${previous.schedule}, and is ${schedule} now`);
   if (previous && previous.outcome === undefined)

@@ -63,7 +63,7 @@ describe('nodelease once', () => {
     expect(messages(next).join('\n')).toMatch(/the outcome of tick .* is unknown/);
   }, 60_000);
 
-  it('ends with 64 without a command, and with 69 where tick.json is damaged, which --forget mends', async () => {
+  it('ends with 64 without a command, and with 69 where tick.json is damaged, which --forget mends; missed ticks are counted up to 1000', async () => {
     const words = ['once', 'report', '--store', store, '--every', '1h'];
     const plain = await runInProcess(words);
     expect(plain.complaints).toMatch(/no command given: expected one after --, or --forget \[USAGE\]/);
@@ -75,7 +75,12 @@ describe('nodelease once', () => {
     expect(unused.complaints).toMatch(/No task has used lock report yet: .* \[CLUSTER_MISSING\]/);
     expect(unused.code).toBe(69);
     expect((await once('true').exit).code).toBe(0);
-    writeFileSync(join(folder, 'store/locks/report/tick.json'), 'x');
+    const ticks = join(folder, 'store/locks/report/tick.json');
+    writeFileSync(ticks, readFileSync(ticks, 'utf8').replace(/"tick":\d+/, '"tick":0'));
+    const late = once('true');
+    expect((await late.exit).code).toBe(0);
+    expect(messages(late)).toContain('at least 1000 ticks of report before it ran nowhere');
+    writeFileSync(ticks, 'x');
     const damaged = once('echo never');
     expect((await damaged.exit).code).toBe(69);
     expect(damaged.stderr()).toMatch(/CLUSTER_DAMAGED/);
