@@ -115,7 +115,6 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   const ticks = new Ticks(session, schedule, { ...rest, retry, catchUp, taskId, random });
   const until = clock.monotonic() + timeoutMs;
   const close = () => opened.close();
-  const dueTick = () => schedule.last(ticks.now);
 
   /** Rules O3, O8 and O11. */
   const due = async (): Promise<OnceRun | undefined> => {
@@ -123,13 +122,16 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     const periodMs = schedule.next(clock.now()) - schedule.last(clock.now());
     const jitterMs = Math.min(JITTER.maxMs, periodMs * JITTER.share);
     let wanted = Number.POSITIVE_INFINITY;
+    let awaited = Number.POSITIVE_INFINITY;
     for (let waitMs = 0; ; ) {
       await sleepUntil(clock, clock.monotonic() + waitMs + random.next() * jitterMs, signal);
       const state = await ticks.look(signal);
-      // While another task runs on, a task waits for one tick: the next call is for the next one.
-      if (state.status === 'claimed' || (state.status === 'due' && dueTick() > wanted)) return undefined;
+      const { tick } = state;
+      // A task waits for one tick, also while another one runs on: the next call is for the next one.
+      if (state.status === 'claimed' || tick > (state.status === 'due' ? wanted : awaited)) return undefined;
       waitMs = state.status === 'soon' ? state.waitMs : 0;
-      if (state.status === 'due') wanted = dueTick();
+      if (state.status === 'due') wanted = tick;
+      else awaited = Math.min(awaited, tick);
       try {
         const lock = state.status === 'due' && (await acquire(wanted));
         const run = lock && (await claim(lock));
@@ -144,7 +146,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   const forget = async (): Promise<number> => {
     await readExistingCluster(session);
     const object = await session.read(TICK_KEY);
-    const tick = dueTick();
+    const tick = schedule.last(ticks.now);
     const record = ticks.record({ tick, attempt: 1, missed: 0 }, 0n);
     const forgotten = { ...record, outcome: 'forgotten', endedAt: ticks.now } as const;
     if (await ticks.write(forgotten, object?.etag, ticks.away(signal))) return tick;
@@ -159,7 +161,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
       for (let pauseMs = session.pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
         await clock.sleep(pauseMs * (0.8 + 0.4 * random.next()), either.signal);
         const state = await ticks.look(either.signal).catch(() => undefined);
-        if (state && !(state.status === 'due' && dueTick() === tick)) return claimed.abort();
+        if (state && !(state.status === 'due' && state.tick === tick)) return claimed.abort();
       }
     };
     watch().catch(() => undefined);
@@ -232,7 +234,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     const { tick, attempt, missed } = record;
     return {
       ...{ name, token: lock.token, signal: lock.signal, tick, attempt, missed },
-      ...{ schedule: schedule.text, previous, isCatchUp: schedule.last(record.startedAt) > tick },
+      ...{ schedule: schedule.text, previous, isCatchUp: catchUp && schedule.last(record.startedAt) > tick },
       get deadline() {
         return lock.deadline;
       },
