@@ -182,31 +182,27 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   /** Rules O3 to O5, under the lock. Undefined where another task was first. */
   const claim = async (lock: StoreLock): Promise<OnceRun | undefined> => {
     const either = anySignal(lock.signal, signal);
-    const away = ticks.away(either.signal);
+    let run: OnceRun | undefined;
     try {
       const { previous, etag, ...state } = await ticks.look(either.signal);
-      const cluster = await away((call) => readCluster(session, call));
+      const cluster = await ticks.away(either.signal)((call) => readCluster(session, call));
       if (previous === undefined && cluster?.config.once) throw ticks.damaged('is gone');
-      const record = state.status === 'due' && ticks.record(state.claim, lock.token);
-      const own =
-        record && (await ticks.write(record, etag, ticks.away(either.signal, until)).catch(unknown));
-      if (!own) {
-        await lock.release();
-        return undefined;
-      }
+      if (state.status !== 'due') return undefined;
+      const record = ticks.record(state.claim, lock.token);
+      const own = await ticks.write(record, etag, ticks.away(either.signal, until)).catch(unknown);
+      if (own === undefined) return undefined;
       // From now on its absence is damage. Where this fails, the next run does it.
       if (cluster && !cluster.config.once)
         await changeCluster(session, cluster, { once: true }, { signal: either.signal }).catch(
           () => undefined,
         );
-      if (lock.isValid()) return runOf(lock, record, own, previous);
       const late = 'its deadline passed before the run began';
-      throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
-    } catch (error) {
-      await lock.release();
-      throw error;
+      if (!lock.isValid()) throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
+      run = runOf(lock, record, own, previous);
+      return run;
     } finally {
       either.release();
+      if (!run) await lock.release();
     }
   };
 
