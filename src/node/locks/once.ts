@@ -107,7 +107,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   checkArguments({ retry, catchUp }, { retry: whole(0, MAX_RETRIES), catchUp: FLAG });
   const { clock = systemClock, random = systemRandom, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
   const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
-  const { taskId } = await ownNames(rest);
+  const taskId = rest.taskId ?? (await ownNames(rest)).taskId;
   const place = await lockPlace(store, name);
   const opened =
     typeof place === 'string' ? await openedStore({ ...rest, store: place }, { clock, random }) : place;
