@@ -120,6 +120,19 @@ describe('a tick', () => {
     expect(isOver).toBe(true);
   });
 
+  it('is waited for besides the time for the lock', async () => {
+    const { process, once, clock, tick } = await hourly();
+    const long = await once(process());
+    await toHour(clock, -200_000);
+    const early = process().once({ every: '1h', timeoutMs: 60_000 });
+    early.catch(() => undefined);
+    await clock.advance(230_000);
+    await long?.complete();
+    const next = await inVirtualTime(clock, early);
+    expect(next).toMatchObject({ tick: tick + HOUR, missed: 0 });
+    await next?.complete();
+  });
+
   it('is kept from a host with the schedule of another parser', async () => {
     const { process, once, tick } = await hourly();
     await (await once(process(), { every: '1h' }))?.complete();

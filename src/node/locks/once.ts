@@ -113,7 +113,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     typeof place === 'string' ? await openedStore({ ...rest, store: place }, { clock, random }) : place;
   const session = new StoreSession(opened, clock, REQUEST_TIMEOUT_MS);
   const ticks = new Ticks(session, schedule, { ...rest, retry, catchUp, taskId, random });
-  const until = clock.monotonic() + timeoutMs;
+  let until = clock.monotonic() + timeoutMs;
   const close = () => opened.close();
 
   /** Rules O3, O8 and O11. */
@@ -130,6 +130,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
       // A task waits for one tick, also while another one runs on: the next call is for the next one.
       if (state.status === 'claimed' || tick > (state.status === 'due' ? wanted : awaited)) return undefined;
       waitMs = state.status === 'soon' ? state.waitMs : 0;
+      until += waitMs;
       if (state.status === 'due') wanted = tick;
       else awaited = Math.min(awaited, tick);
       try {
