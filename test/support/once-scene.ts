@@ -24,14 +24,15 @@ export const writesTick = (call: MemoryCall) => ['create', 'replace'].includes(o
  * The hosts of a store with locks and ticks, in virtual time.
  *
  * @param careless whether the store ignores the etag of a replacement of `tick.json`
+ * @param resolutionMs what its times are cut to
  */
-export function onceScene({ careless = false } = {}) {
+export function onceScene({ careless = false, resolutionMs = 1 } = {}) {
   const clock = new VirtualClock();
   const buckets = new Map<string, MemoryBucket>();
   const bucketAt = (path: string) => {
     const known = buckets.get(path);
     if (known) return known;
-    const bucket = new MemoryBucket(clock, 1);
+    const bucket = new MemoryBucket(clock, resolutionMs);
     buckets.set(path, bucket);
     const replace = bucket.replace.bind(bucket);
     if (careless)

@@ -98,6 +98,41 @@ describe('a tick', () => {
     await next?.complete();
   });
 
+  it.each(['1s', '3s'])('every %s is not waited for again where store time is that vague', async (every) => {
+    const { process, bucketAt, clock } = onceScene({ resolutionMs: 1_000 });
+    await (await inVirtualTime(clock, process().once({ every })))?.complete();
+    const bucket = bucketAt('locks/nightly');
+    const { body = '' } = bucket.read('tick.json') ?? {};
+    const claimed = () => {
+      const tick = `"tick":${clock.now() - (clock.now() % 1_000)}`;
+      bucket.replace('tick.json', body.replace(/"tick":\d+/, tick), {}, `${bucket.read('tick.json')?.etag}`);
+    };
+    let isOver = false;
+    void process()
+      .once({ every })
+      .then((run) => {
+        isOver = run === undefined;
+      });
+    for (let second = 0; second < 20; second += 1) {
+      claimed();
+      await clock.advance(1_000);
+    }
+    expect(isOver).toBe(true);
+  });
+
+  it('is waited for besides the time for the lock', async () => {
+    const { process, once, clock, tick } = await hourly();
+    const long = await once(process());
+    await toHour(clock, -200_000);
+    const early = process().once({ every: '1h', timeoutMs: 60_000 });
+    early.catch(() => undefined);
+    await clock.advance(230_000);
+    await long?.complete();
+    const next = await inVirtualTime(clock, early);
+    expect(next).toMatchObject({ tick: tick + HOUR, missed: 0 });
+    await next?.complete();
+  });
+
   it('is kept from a host with the schedule of another parser', async () => {
     const { process, once, tick } = await hourly();
     await (await once(process(), { every: '1h' }))?.complete();

@@ -110,15 +110,14 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   checkArguments({ retry, catchUp }, { retry: whole(0, MAX_RETRIES), catchUp: FLAG });
   const { clock = systemClock, random = systemRandom, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
   const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
-  const { taskId } = await ownNames(rest);
+  const taskId = rest.taskId ?? (await ownNames(rest)).taskId;
   const place = await lockPlace(store, name);
   const opened =
     typeof place === 'string' ? await openedStore({ ...rest, store: place }, { clock, random }) : place;
   const session = new StoreSession(opened, clock, REQUEST_TIMEOUT_MS);
   const ticks = new Ticks(session, schedule, { ...rest, retry, catchUp, taskId, random });
-  const until = clock.monotonic() + timeoutMs;
+  let until = clock.monotonic() + timeoutMs;
   const close = () => opened.close();
-  const dueTick = () => schedule.last(ticks.now);
 
   /** Rules O3, O8 and O11. */
   const due = async (): Promise<OnceRun | undefined> => {
@@ -126,13 +125,17 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     const periodMs = schedule.next(clock.now()) - schedule.last(clock.now());
     const jitterMs = Math.min(JITTER.maxMs, periodMs * JITTER.share);
     let wanted = Number.POSITIVE_INFINITY;
+    let awaited = Number.POSITIVE_INFINITY;
     for (let waitMs = 0; ; ) {
       await sleepUntil(clock, clock.monotonic() + waitMs + random.next() * jitterMs, signal);
       const state = await ticks.look(signal);
-      // While another task runs on, a task waits for one tick: the next call is for the next one.
-      if (state.status === 'claimed' || (state.status === 'due' && dueTick() > wanted)) return undefined;
+      const { tick } = state;
+      // A task waits for one tick, also while another one runs on: the next call is for the next one.
+      if (state.status === 'claimed' || tick > (state.status === 'due' ? wanted : awaited)) return undefined;
       waitMs = state.status === 'soon' ? state.waitMs : 0;
-      if (state.status === 'due') wanted = dueTick();
+      until += waitMs;
+      if (state.status === 'due') wanted = tick;
+      else awaited = Math.min(awaited, tick);
       try {
         const lock = state.status === 'due' && (await acquire(wanted));
         const run = lock && (await claim(lock));
@@ -147,7 +150,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   const forget = async (): Promise<number> => {
     if (!(await readCluster(session))) throw new StoreUnusableError('CLUSTER_MISSING', nothingAt(opened.url));
     const object = await session.read(TICK_KEY);
-    const tick = dueTick();
+    const tick = schedule.last(ticks.now);
     const record = ticks.record({ tick, attempt: 1, missed: 0 }, 0n);
     const forgotten = { ...record, outcome: 'forgotten', endedAt: ticks.now } as const;
     if (await ticks.write(forgotten, object?.etag, ticks.away(signal))) return tick;
@@ -162,7 +165,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
       for (let pauseMs = session.pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
         await clock.sleep(pauseMs * (0.8 + 0.4 * random.next()), either.signal);
         const state = await ticks.look(either.signal).catch(() => undefined);
-        if (state && !(state.status === 'due' && dueTick() === tick)) return claimed.abort();
+        if (state && !(state.status === 'due' && state.tick === tick)) return claimed.abort();
       }
     };
     watch().catch(() => undefined);
@@ -183,31 +186,27 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   /** Rules O3 to O5, under the lock. Undefined where another task was first. */
   const claim = async (lock: StoreLock): Promise<OnceRun | undefined> => {
     const either = anySignal(lock.signal, signal);
-    const away = ticks.away(either.signal);
+    let run: OnceRun | undefined;
     try {
       const { previous, etag, ...state } = await ticks.look(either.signal);
-      const cluster = await away((call) => readCluster(session, call));
+      const cluster = await ticks.away(either.signal)((call) => readCluster(session, call));
       if (previous === undefined && cluster?.config.once) throw ticks.damaged('is gone');
-      const record = state.status === 'due' && ticks.record(state.claim, lock.token);
-      const own =
-        record && (await ticks.write(record, etag, ticks.away(either.signal, until)).catch(unknown));
-      if (!own) {
-        await lock.release();
-        return undefined;
-      }
+      if (state.status !== 'due') return undefined;
+      const record = ticks.record(state.claim, lock.token);
+      const own = await ticks.write(record, etag, ticks.away(either.signal, until)).catch(unknown);
+      if (own === undefined) return undefined;
       // From now on its absence is damage. Where this fails, the next run does it.
       if (cluster && !cluster.config.once)
         await changeCluster(session, cluster, { once: true }, { signal: either.signal }).catch(
           () => undefined,
         );
-      if (lock.isValid()) return runOf(lock, record, own, previous);
       const late = 'its deadline passed before the run began';
-      throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
-    } catch (error) {
-      await lock.release();
-      throw error;
+      if (!lock.isValid()) throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
+      run = runOf(lock, record, own, previous);
+      return run;
     } finally {
       either.release();
+      if (!run) await lock.release();
     }
   };
 
@@ -235,7 +234,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     const { tick, attempt, missed } = record;
     return {
       ...{ name, token: lock.token, signal: lock.signal, tick, attempt, missed },
-      ...{ schedule: schedule.text, previous, isCatchUp: schedule.last(record.startedAt) > tick },
+      ...{ schedule: schedule.text, previous, isCatchUp: catchUp && schedule.last(record.startedAt) > tick },
       get deadline() {
         return lock.deadline;
       },

@@ -101,7 +101,7 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
     ...rest
   } = options;
   const system = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };
-  const { taskId } = await ownNames(options);
+  const taskId = options.taskId ?? (await ownNames(options)).taskId;
   const place = await lockPlace(store, name);
   const end = async (node?: HeldNode) => {
     await node?.end({ workEnded: true });

@@ -84,7 +84,8 @@ export class Ticks {
       if (!Number.isFinite(now.max))
         throw new StoreUnusableError('STORE_UNSUPPORTED', `${session.store.url}: the store says no time`);
       const previous = object && this.#decode(object.body);
-      return { ...this.#state(now.min, session.latest(now), previous), previous, etag: object?.etag };
+      const tick = this.schedule.last(now.min);
+      return { ...this.#state(now.min, session.latest(now), previous), tick, previous, etag: object?.etag };
     });
   }
 

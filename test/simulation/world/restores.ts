@@ -1,4 +1,4 @@
-import { CLUSTER_KEY } from '../../../src/core/lease/model/cluster-config.js';
+import { CLUSTER_KEY, decodeCluster } from '../../../src/core/lease/model/cluster-config.js';
 import type { StoredObject } from '../../../src/core/store/lease-store.js';
 import { type Conditions, STORE_RESTORED } from './conditions.js';
 import { Dice } from './dice.js';
@@ -30,9 +30,16 @@ export function drawRestores({ seed, quietAt }: Conditions): readonly Restore[] 
     }));
 }
 
+/** The longest duration ever of a cluster; 0 where there is none. */
+function longestMs(objects: readonly StoredObject[]): number {
+  const cluster = objects.find(({ key }) => key === CLUSTER_KEY);
+  return cluster ? decodeCluster(cluster.body).longestMs : 0;
+}
+
 /**
- * A store that had no cluster at that time does not go back: nothing in it could say that there was one. The map
- * of shards is damaged then, and repaired.
+ * A store that had no cluster at that time does not go back: nothing in it could say that there was one. Nor one that
+ * had no duration as long as now, which is not covered (docs/design/safety.md). The map of shards is damaged then, and
+ * repaired.
  */
 export function planRestores(world: World, ownsShards: boolean): void {
   const { scheduler } = world;
@@ -44,7 +51,8 @@ export function planRestores(world: World, ownsShards: boolean): void {
     });
     scheduler.at(at, undefined, () => {
       const name = `${number} ${STORE_RESTORED} to ${Math.round(at - to)} ms ago, its clock set by ${Math.round(clockStepMs)} ms`;
-      if (!copy.some(({ key }) => key === CLUSTER_KEY) || !world.happens(STORE_RESTORED, name)) return;
+      const isCovered = longestMs(copy) > 0 && longestMs(copy) >= longestMs(world.copy());
+      if (!isCovered || !world.happens(STORE_RESTORED, name)) return;
       world.restore(restore, copy);
       const dice = world.dice.fork(12, number);
       if (ownsShards) planRepairs(world, drawRepairs(at, dice), dice);

@@ -53,7 +53,7 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
     end: async (run, exitCode) => {
       const succeeded = exitCode === ExitCode.ok;
       await (succeeded ? run.complete() : run.release());
-      return succeeded ? run.isCatchUp : run.attempt <= retry;
+      return run.isCatchUp || (!succeeded && run.attempt <= retry);
     },
   });
 }

@@ -132,9 +132,12 @@ describe('the default name of the cluster', () => {
     });
   });
 
-  it('is none where the endpoint has no service, as on Fargate', async () => {
-    expect((await answering({})).clusterName).toBeUndefined();
-  });
+  it.each([{}, { ServiceName: '' }, { ServiceName: null }])(
+    'is none where the endpoint has no service, as on Fargate: %j',
+    async (fields) => {
+      expect((await answering(fields)).clusterName).toBeUndefined();
+    },
+  );
 
   it('gives way to the configured one', async () => {
     const { clusterName } = await answering({ ServiceName: 'green' }, { clusterName: 'orders' });

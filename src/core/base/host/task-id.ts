@@ -1,7 +1,7 @@
 import { callWithTimeout } from '../abort.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { ConfigError, explain } from '../errors.js';
-import { fieldOf } from '../fields.js';
+import { fieldOf, textOf } from '../fields.js';
 
 /** What a run is called. */
 export interface TaskNames {
@@ -43,7 +43,7 @@ export async function taskNames(sources: TaskNameSources): Promise<TaskNames> {
   if (metadata && (taskId === undefined || clusterName === undefined)) {
     try {
       const task = await taskMetadata(`${metadata}/task`, sources);
-      clusterName ??= fieldOf(task, 'ServiceName') as string | undefined;
+      clusterName ??= textOf(task, 'ServiceName');
       taskId ??= taskIdOfArn(fieldOf(task, 'TaskARN'));
     } catch (error) {
       sources.signal?.throwIfAborted();

@@ -64,6 +64,13 @@ describe('the protection of a task from scale-in', () => {
     expect(clock.sleepers).toBe(0);
   });
 
+  it('is renewed by one timer, however often the program has changed its mind meanwhile', async () => {
+    const protect = newProtection();
+    const answers = [true, false, true, false, true].map(protect);
+    expect(await Promise.all(answers)).toContain(true);
+    expect(clock.sleepers).toBe(1);
+  });
+
   it('that cannot be removed is a warning, and left to expire', async () => {
     const protect = newProtection();
     await protect(true);

@@ -28,11 +28,14 @@ const END_TIMEOUT_MS = 1_000;
  */
 export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
   let isWanted = false;
+  /** Ends the wait for the next request. */
   let changed = new AbortController();
   let turn = Promise.resolve(false);
 
   async function put(): Promise<boolean> {
     const wanted = isWanted;
+    changed.abort();
+    changed = new AbortController();
     const { signal } = changed;
     let isDone = false;
     try {
@@ -65,7 +68,6 @@ export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
     if (isBusy !== isWanted) {
       isWanted = isBusy;
       changed.abort();
-      changed = new AbortController();
       ask();
     }
     return turn;

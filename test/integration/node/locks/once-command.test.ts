@@ -63,6 +63,17 @@ describe('nodelease once', () => {
     expect(messages(next).join('\n')).toMatch(/the outcome of tick .* is unknown/);
   }, 60_000);
 
+  it('with --catch-up the due tick runs also after a missed one that has failed', async () => {
+    expect((await once('true').exit).code).toBe(0);
+    const file = join(folder, 'store/locks/report/tick.json');
+    const early = (_: string, tick: string) => `"tick":${Number(tick) - 3 * 86_400_000}`;
+    writeFileSync(file, readFileSync(file, 'utf8').replace(/"tick":(\d+)/, early));
+    const run = once('echo $ONCE_TICK; [ $LOCK_TOKEN = 3 ]', '--catch-up');
+    expect((await run.exit).code).toBe(0);
+    const [missed = 0, due = 0] = run.stdout().trim().split('\n').map(Date.parse);
+    expect(due - missed).toBe(86_400_000);
+  }, 60_000);
+
   it('ends with 64 without a command, and with 69 where tick.json is damaged, which --forget mends; missed ticks are counted up to 1000', async () => {
     const words = ['once', 'report', '--store', store, '--every', '1h'];
     const plain = await runInProcess(words);
