@@ -717,18 +717,6 @@ export const PLANTS: readonly Plant[] = [
     ],
   },
   {
-    name: 'mark-dropped',
-    breaks:
-      'a tombstone does not keep the mark of its epoch, so that every tenure leaps, past the time (rule 12)',
-    edits: [
-      {
-        file: leaseState,
-        from: 'durationMs: 0, stampedUntil, sticky, history, epoch };',
-        to: 'durationMs: 0, stampedUntil, sticky, history };',
-      },
-    ],
-  },
-  {
     name: 'generation-kept',
     breaks: 'a late tombstone of a lost change of the size keeps its id for ever (liveness)',
     edits: [

@@ -33,6 +33,14 @@ describe('a new tenure', () => {
     expect(acquired(evicted(held), claim).version).toBe(8);
   });
 
+  it('leaps once in an epoch: released and evicted leases keep its mark (rule 12)', () => {
+    const inEpoch = { ...claim, epoch: 'mark' };
+    const first = acquired(held, inEpoch);
+    expect(first.version).toBeGreaterThan(1_000 * 2 ** 20);
+    for (const tombstone of [released(first, undefined, 0), evicted(first)])
+      expect(acquired(tombstone, inEpoch).version - tombstone.version).toBe(1);
+  });
+
   it('ends after the previous tenure, even if the clock of the store was set back', () => {
     expect(acquired(held, { ...claim, storeNow: 0 }).timestamp).toBe(held.timestamp + 1);
     expect(

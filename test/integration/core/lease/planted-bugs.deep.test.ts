@@ -71,7 +71,6 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'proof-in-another-epoch': ['errors'],
   'next-version': ['fencing'],
   'leap-by-number': ['fencing'],
-  'mark-dropped': ['fencing'],
   'generation-kept': ['liveness'],
   'older-is-lost': ['own-writes'],
   'older-counts-anew': ['deadline'],
