@@ -298,6 +298,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'task-id-only',
     breaks: 'a task knows its own write by task id and version alone, which another run may share (rule 5)',
+    engine: 'sticky',
     edits: [
       {
         file: claim,
