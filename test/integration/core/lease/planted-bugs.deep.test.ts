@@ -101,7 +101,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'hang-given-up': ['shards'],
   'no-look': ['liveness'],
   'hands-on-at-signal': ['shards'],
-  'old-map-followed': ['shards', 'errors'],
+  'old-map-followed': ['shards', 'errors', 'liveness'],
   'series-kept': ['shards', 'errors'],
   'lost-map-begins': ['shards', 'errors'],
   'repair-unsettled': ['shards', 'errors'],
