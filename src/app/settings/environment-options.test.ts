@@ -1,12 +1,16 @@
-import { once } from 'node:events';
 import { afterEach, expect, it, vi } from 'vitest';
 import { acquire } from '../../node/runtime/acquire.js';
 import { optionsFromEnvironment } from './environment-options.js';
 import { SETTINGS } from './settings-table.js';
 
-afterEach(() => void vi.unstubAllEnvs());
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
 
 function optionsOf(env: Readonly<Record<string, string>>) {
+  // The test run has variables of its own.
+  for (const name of Object.keys(process.env)) if (name.startsWith('NODELEASE_')) vi.stubEnv(name, undefined);
   for (const [name, text] of Object.entries(env)) vi.stubEnv(name, text);
   return optionsFromEnvironment().finally(vi.unstubAllEnvs);
 }
@@ -103,7 +107,9 @@ it('leaves the default of the store to acquire(), and the store of others with n
 });
 
 it('warns of a variable that is no setting, as the command line does', async () => {
-  const warned = once(process, 'warning');
+  const emitted = vi.spyOn(process, 'emitWarning').mockReturnValue();
   await optionsOf({ NODELEASE_DURATON: '5s' });
-  expect((await warned)[0].message).toContain('the nearest is NODELEASE_DURATION');
+  expect(emitted.mock.calls).toEqual([
+    [expect.stringContaining('the nearest is NODELEASE_DURATION'), { code: 'NODELEASE_VARIABLE' }],
+  ]);
 });
