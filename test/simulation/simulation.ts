@@ -90,7 +90,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   planRestores(world, ownsShards);
   if (ownsShards && only?.has(MAP_DAMAGED) !== false) planMapDamage(world);
   const shardsMs = shardsBoundMs(conditions) + invariants.shards.faults.boundMs;
-  // A new epoch has to settle, for those who take ids, and for a repair of the map of shards, which waits besides.
+  // A new epoch has to settle, for the tasks that take ids, and for a repair of the map of shards, which waits besides.
   const settlesMs = restores.length > 0 ? conditions.longestMs + conditions.mostGraceMs : 0;
   const heldBy = conditions.endAt + settlesMs;
   if (ownsShards) planLastRepairs(world, heldBy);

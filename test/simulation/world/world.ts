@@ -119,7 +119,7 @@ export class World {
     return this.options.restores ?? [];
   }
 
-  /** What the store tells of its epoch. */
+  /** What the store reports as its epoch. */
   get epoch(): string {
     return `epoch ${this.restored.length}`;
   }

@@ -206,7 +206,7 @@ export class Claimant {
     return true;
   }
 
-  /** Rule 11: whether the store still tells the epoch that the settings record. */
+  /** Rule 11: whether the store still reports the epoch that the settings record. */
   async #isSameEpoch({ config }: StoredCluster, stopAt: number): Promise<boolean> {
     return (await this.#answered(() => this.options.session.epoch(), stopAt)) === config.epoch?.store;
   }

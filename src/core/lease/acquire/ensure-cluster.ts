@@ -231,7 +231,7 @@ function refusedBefore({ store }: StoreSession, reason: string): StoreUnusableEr
 async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster): Promise<void> {
   const { session, clock, random, signal, until, thorough, emit } = options;
   const { store } = session;
-  const told = await session.epoch({ signal });
+  const reported = await session.epoch({ signal });
   emit?.({ type: 'testing-store', store: store.url });
   const report = await probeStore(store, {
     clock,
@@ -246,7 +246,7 @@ async function passProbe(options: EnsureClusterOptions, cluster?: StoredCluster)
   });
   if (report.ok) return;
   // A store that has gone back meanwhile loses what the probe wrote.
-  if ((await session.epoch({ signal })) !== told) return passProbe(options, cluster);
+  if ((await session.epoch({ signal })) !== reported) return passProbe(options, cluster);
   const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
   const reason = faults.join('; ');
   // A failure that cannot be recorded is found again by the next probe.
