@@ -696,6 +696,17 @@ export const PLANTS: readonly Plant[] = [
     ],
   },
   {
+    name: 'probe-in-another-epoch',
+    breaks: 'a store that goes back during the first probe counts as one that fails it',
+    edits: [
+      {
+        file: 'src/core/lease/acquire/ensure-cluster.js',
+        from: 'if ((await session.epoch({ signal })) !== reported)\n        return passProbe(options, cluster);',
+        to: '',
+      },
+    ],
+  },
+  {
     name: 'next-version',
     breaks: 'the next version is one more, also where later ones may have been lost (rule 12)',
     edits: [

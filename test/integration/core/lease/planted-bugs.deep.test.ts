@@ -69,6 +69,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'free-ids-at-once': ['exclusion', 'fencing'],
   'one-look-at-the-epoch': ['exclusion', 'fencing'],
   'proof-in-another-epoch': ['errors'],
+  'probe-in-another-epoch': ['errors'],
   'next-version': ['fencing'],
   'leap-by-number': ['fencing'],
   'generation-kept': ['liveness'],
