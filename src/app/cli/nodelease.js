@@ -22,6 +22,71 @@ done
 */
   .valueOf();
 
-// From Node.js 22.8 on. Next to the program: who may write there may change the program, too.
-require('node:module').enableCompileCache?.(`${__dirname}/compile-cache`);
-require('./main.js');
+const { hash } = require('node:crypto');
+const { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } = require('node:fs');
+const { enableCompileCache } = require('node:module');
+const { Script, constants } = require('node:vm');
+
+// Next to the program: who may write there may change the program, too.
+const cache = `${__dirname}/compile-cache`;
+const LEASE_LOST = 76;
+const LONGEST_START_MICROSECONDS = 2_000_000;
+
+const chunks = new Map();
+const compiled = [];
+
+/**
+ * Loads a file of the bundle, with the bytecode that an earlier start kept. Node's own cache keeps only what is compiled when a file is
+ * loaded; most functions are compiled when they are first called.
+ */
+function load(name) {
+  const known = chunks.get(name);
+  if (known) return known.exports;
+  const filename = `${__dirname}/${name}`;
+  const source = readFileSync(filename);
+  // The content is in the name: V8 itself compares no more than the length of a source.
+  const stored = `${cache}/${name}-${process.version}-${process.arch}-${hash('sha1', source)}`;
+  const cachedData = attempt(() => readFileSync(stored));
+  const script = new Script(`(function (exports, require, module, __filename, __dirname) {${source}\n})`, {
+    ...{ filename, cachedData, importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER },
+  });
+  // V8 refuses what another version of it has made, or the same one with other flags.
+  if (!cachedData || script.cachedDataRejected) compiled.push([stored, script]);
+  const module = { exports: {} };
+  chunks.set(name, module);
+  const requireFrom = (id) => (id.startsWith('./') ? load(id.slice(2)) : require(id));
+  script.runInThisContext()(module.exports, requireFrom, module, filename, __dirname);
+  return module.exports;
+}
+
+/** Keeps the bytecode, not after much work: V8 drops what has not been called for long. A lost lease ends the process at once. */
+function save(exitCode) {
+  if (exitCode === LEASE_LOST || process.cpuUsage().user > LONGEST_START_MICROSECONDS) return;
+  for (const [stored, script] of compiled) {
+    const unfinished = `${stored}-${process.hrtime.bigint()}`;
+    const isSaved = attempt(() => {
+      mkdirSync(cache, { recursive: true });
+      writeFileSync(unfinished, script.createCachedData(), { flag: 'wx', flush: true });
+      renameSync(unfinished, stored);
+      return true;
+    });
+    // Nothing may be written there, or the disk is full: each start compiles.
+    if (!isSaved) attempt(() => rmSync(unfinished));
+  }
+}
+
+function attempt(action) {
+  try {
+    return action();
+  } catch {
+    return undefined;
+  }
+}
+
+// `constants` are there from Node.js 20.12 on.
+if (constants && !process.env.NODE_DISABLE_COMPILE_CACHE) {
+  process.on('exit', save);
+  // What is installed next to the bundle, such as another store's client, has Node's own cache (22.8 on).
+  enableCompileCache?.(cache);
+  load('main.js');
+} else require('./main.js');

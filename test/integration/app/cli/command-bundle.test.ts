@@ -1,11 +1,11 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { fleetStore } from '../../../support/fleet.js';
 import { packageRoot } from '../../../support/package-root.js';
-import { cliFile, killAll, runCli } from '../../../support/processes.js';
+import { cliFile, killAll, runCli, runProcess } from '../../../support/processes.js';
 
 const bundle = dirname(cliFile);
 
@@ -50,10 +50,22 @@ async function loadedBuiltins(...command: Parameters<typeof loadedModules>): Pro
 }
 
 const FOR_EVERY_COMMAND = [
-  ...['buffer', 'console', 'diagnostics_channel', 'events', 'fs', 'module', 'net', 'os', 'path', 'process'],
-  ...['stream', 'stream/promises', 'string_decoder', 'tty', 'url'],
+  ...[
+    'buffer',
+    'console',
+    'crypto',
+    'diagnostics_channel',
+    'events',
+    'fs',
+    'module',
+    'net',
+    'os',
+    'path',
+    'process',
+  ],
+  ...['stream', 'stream/promises', 'string_decoder', 'tty', 'url', 'vm'],
 ];
-const FOR_A_CHILD = ['child_process', 'crypto', 'dgram', 'fs/promises', 'timers', 'util'];
+const FOR_A_CHILD = ['child_process', 'dgram', 'fs/promises', 'timers', 'util'];
 
 /** Sources and packages that files of the bundle were made of. */
 async function partsOf(files: readonly string[]): Promise<string[]> {
@@ -170,6 +182,40 @@ describe('the bundled command', () => {
       return /[\u0100-\uffff]|\bimport\(["']node:/.test(text) ? [name] : [];
     });
     expect((await Promise.all(costly)).flat()).toEqual([]);
+  });
+
+  it('keeps the bytecode of a start for later ones, and does without where that is damaged or may not be kept', async () => {
+    const copy = join(folder, 'cli');
+    await cp(bundle, copy, { recursive: true });
+    const cache = join(copy, 'compile-cache');
+    await rm(cache, { recursive: true, force: true });
+    const args = ['run', '--nodes', '1', '--store', `file:${folder}/leases`, '--', 'true'];
+    const start = async () => {
+      const task = runProcess(process.execPath, [join(copy, 'nodelease.js'), ...args]);
+      expect((await task.exit).code, task.stderr()).toBe(0);
+    };
+    const kept = async () => {
+      const files = (await readdir(cache)).filter((name) => name.includes('.js-'));
+      const of = async (name: string) => {
+        const { ino, size } = await stat(join(cache, name));
+        return [name.replace(/-.*/, ''), { name, ino, size }] as const;
+      };
+      return new Map(await Promise.all(files.map(of)));
+    };
+    await start();
+    const first = await kept();
+    expect([...first.keys()]).toEqual(expect.arrayContaining(['base.js', 'main.js', 'run.js']));
+    await start();
+    expect(await kept()).toEqual(first);
+    const run = first.get('run.js') as { name: string; size: number };
+    await writeFile(join(cache, run.name), 'damaged');
+    await start();
+    const second = await kept();
+    expect(second.get('run.js')?.size).toBeGreaterThan(run.size / 2);
+    expect(second.get('base.js')).toEqual(first.get('base.js'));
+    await rm(cache, { recursive: true });
+    await writeFile(cache, 'a file where the folder would be');
+    await start();
   });
 
   it('says in one line of its own until when an old Node.js is supported, and the SDK says nothing', async () => {

@@ -43,8 +43,9 @@ async function fleet(name: string, url: string, options: readonly string[]) {
   ];
   const command = [
     ...args,
+    // Shorter than the period: the lock of a host that was killed lasts as long.
     '--duration',
-    '5s',
+    '3s',
     '--grace',
     '100ms',
     '--wait-poll',
