@@ -46,7 +46,7 @@ const command = defineConfig({
         {
           name: 'base',
           priority: 3,
-          test: /\/src\/(app\/(cli\/commands\/command-line|kit\/terminal\/(standard-\w+|non-blocking-write))|core\/base\/(system|host\/facts))\.ts$/,
+          test: /\/src\/(app\/(cli\/commands\/command-line|kit\/terminal\/(standard-\w+|non-blocking-write))|core\/base\/(system|version|host\/facts))\.ts$/,
         },
         {
           name: 'run',

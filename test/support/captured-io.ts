@@ -41,6 +41,7 @@ export function capturedIo(screen?: Screen, clock = new VirtualClock()): Capture
     logFormat: 'json',
     screen: () => screen,
     program: ['nodelease'],
+    keepMemoryLean: () => undefined,
     answer: () => output.stdout,
     complaints: () => output.stderr,
   };

@@ -3,6 +3,7 @@ import { Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
 import { explain } from '../../core/base/errors.js';
 import { containerSign, hostName } from '../../core/base/host/facts.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
@@ -96,7 +97,12 @@ const output = new StandardOutput(() => process.stdout, systemClock, {
   },
 });
 
-async function main() {
+/**
+ * Runs the command that the arguments name, and ends the process.
+ *
+ * @param beforeFlags called before flags of V8 change
+ */
+export async function main(beforeFlags?: () => void): Promise<void> {
   const exitCode = await runCommandLine(
     process.argv.slice(2),
     {
@@ -122,6 +128,11 @@ async function main() {
       logFormat: !isatty(STANDARD_ERROR) ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',
       screen,
       program: [process.execPath, fileURLToPath(new URL('./nodelease.js', import.meta.url))],
+      keepMemoryLean: () => {
+        beforeFlags?.();
+        setFlagsFromString('--optimize-for-size');
+        setFlagsFromString('--semi-space-growth-factor=1');
+      },
     },
     VERSION,
   );
@@ -148,4 +159,3 @@ function readerTimeout(exitCode: number): number {
 
 // Stays so where nothing is left to wait for and no exit code has come.
 process.exitCode = ExitCode.internal;
-void main();

@@ -29,11 +29,14 @@ const { Script, constants } = require('node:vm');
 
 // Next to the program: who may write there may change the program, too.
 const cache = `${__dirname}/compile-cache`;
+const DIGEST_BYTES = 20;
 const LEASE_LOST = 76;
 const LONGEST_START_MICROSECONDS = 2_000_000;
 
 const chunks = new Map();
 const compiled = [];
+/** V8 refuses what it has compiled with other flags. */
+let flags = 'default';
 
 /**
  * Loads a file of the bundle, with the bytecode that an earlier start kept. Node's own cache keeps only what is compiled when a file is
@@ -44,13 +47,12 @@ function load(name) {
   if (known) return known.exports;
   const filename = `${__dirname}/${name}`;
   const source = readFileSync(filename);
-  // The content is in the name: V8 itself compares no more than the length of a source.
-  const stored = `${cache}/${name}-${process.version}-${process.arch}-${hash('sha1', source)}`;
-  const cachedData = attempt(() => readFileSync(stored));
+  // Of a source V8 compares no more than its length.
+  const stored = `${cache}/${name}-${process.version}-${process.arch}-${flags}-${hash('sha1', source)}`;
+  const cachedData = bytecodeIn(stored);
   const script = new Script(`(function (exports, require, module, __filename, __dirname) {${source}\n})`, {
     ...{ filename, cachedData, importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER },
   });
-  // V8 refuses what another version of it has made, or the same one with other flags.
   if (!cachedData || script.cachedDataRejected) compiled.push([stored, script]);
   const module = { exports: {} };
   chunks.set(name, module);
@@ -59,20 +61,31 @@ function load(name) {
   return module.exports;
 }
 
-/** Keeps the bytecode, not after much work: V8 drops what has not been called for long. A lost lease ends the process at once. */
-function save(exitCode) {
-  if (exitCode === LEASE_LOST || process.cpuUsage().user > LONGEST_START_MICROSECONDS) return;
-  for (const [stored, script] of compiled) {
+/** V8 runs damaged bytecode. */
+function bytecodeIn(stored) {
+  const content = attempt(() => readFileSync(stored));
+  const bytecode = content?.subarray(0, -DIGEST_BYTES);
+  return bytecode && digest(bytecode).equals(content.subarray(-DIGEST_BYTES)) ? bytecode : undefined;
+}
+
+/** Keeps the bytecode of what has been called up to now. */
+function save() {
+  for (const [stored, script] of compiled.splice(0)) {
     const unfinished = `${stored}-${process.hrtime.bigint()}`;
     const isSaved = attempt(() => {
+      const bytecode = script.createCachedData();
       mkdirSync(cache, { recursive: true });
-      writeFileSync(unfinished, script.createCachedData(), { flag: 'wx', flush: true });
+      writeFileSync(unfinished, Buffer.concat([bytecode, digest(bytecode)]), { flag: 'wx' });
       renameSync(unfinished, stored);
       return true;
     });
     // Nothing may be written there, or the disk is full: each start compiles.
     if (!isSaved) attempt(() => rmSync(unfinished));
   }
+}
+
+function digest(bytecode) {
+  return hash('sha1', bytecode, 'buffer');
 }
 
 function attempt(action) {
@@ -85,8 +98,14 @@ function attempt(action) {
 
 // `constants` are there from Node.js 20.12 on.
 if (constants && !process.env.NODE_DISABLE_COMPILE_CACHE) {
-  process.on('exit', save);
+  process.on('exit', (exitCode) => {
+    // A lost lease ends the process at once. And V8 drops what has not been called for long.
+    if (exitCode !== LEASE_LOST && process.cpuUsage().user < LONGEST_START_MICROSECONDS) save();
+  });
   // What is installed next to the bundle, such as another store's client, has Node's own cache (22.8 on).
   enableCompileCache?.(cache);
-  load('main.js');
-} else require('./main.js');
+  load('main.js').main(() => {
+    save();
+    flags = 'lean';
+  });
+} else require('./main.js').main();

@@ -1,4 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
 import { orAborted } from '../../../core/base/abort.js';
 import { protectTask } from '../../../core/base/host/task-protection.js';
 import { storeKindOf } from '../../../core/store/stores.js';
@@ -83,7 +82,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   const isLeased = nodeId === undefined && provider === 'store';
   const isLean = isLeased && storeKindOf(store)?.sharedBy === undefined;
   // A flag of V8 is set while there is one thread.
-  if (isLean && options.http) keepMemoryLean();
+  if (isLean && options.http) io.keepMemoryLean();
   // First of all: answers say why there is no node id yet, and a port that is taken costs none.
   const http = await options.http?.open(log);
   let tracer: OpenTelemetryTracer | undefined;
@@ -142,14 +141,6 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
 }
 
 /**
- * Has V8 prefer a small heap to a fast one: this process does next to nothing, and runs with every task.
- */
-function keepMemoryLean() {
-  setFlagsFromString('--optimize-for-size');
-  setFlagsFromString('--semi-space-growth-factor=1');
-}
-
-/**
  * Runs the workload while the node is held, and ends the node; its id is released only where the work has
  * ended.
  */
@@ -183,7 +174,7 @@ async function runWith(
     workEnded = false;
     const ended = workload.run(held);
     // Once all is loaded: V8 refuses Node's own compiled modules when a flag has changed.
-    if (isLean && !http) keepMemoryLean();
+    if (isLean && !http) io.keepMemoryLean();
     const end = await ended;
     workEnded = end.workEnded;
     return end.exitCode;

@@ -189,10 +189,14 @@ describe('the bundled command', () => {
     await cp(bundle, copy, { recursive: true });
     const cache = join(copy, 'compile-cache');
     await rm(cache, { recursive: true, force: true });
-    const args = ['run', '--nodes', '1', '--store', `file:${folder}/leases`, '--', 'true'];
+    const s3 = await fleetStore('s3', inject('s3'));
+    // On S3 it changes flags of V8, which then refuses what was compiled with others.
     const start = async () => {
-      const task = runProcess(process.execPath, [join(copy, 'nodelease.js'), ...args]);
-      expect((await task.exit).code, task.stderr()).toBe(0);
+      for (const store of [['--store', `file:${folder}/leases`], s3.options]) {
+        const args = [join(copy, 'nodelease.js'), 'run', '--nodes', '1', ...store, '--', 'true'];
+        const task = runProcess(process.execPath, args, { env: s3.env });
+        expect((await task.exit).code, task.stderr()).toBe(0);
+      }
     };
     const kept = async () => {
       const files = (await readdir(cache)).filter((name) => name.includes('.js-'));
@@ -204,15 +208,15 @@ describe('the bundled command', () => {
     };
     await start();
     const first = await kept();
-    expect([...first.keys()]).toEqual(expect.arrayContaining(['base.js', 'main.js', 'run.js']));
+    expect([...first.keys()]).toEqual(expect.arrayContaining(['base.js', 'main.js', 'run.js', 's3.js']));
     await start();
     expect(await kept()).toEqual(first);
-    const run = first.get('run.js') as { name: string; size: number };
-    await writeFile(join(cache, run.name), 'damaged');
+    const run = join(cache, first.get('run.js')?.name ?? '');
+    const bytecode = await readFile(run);
+    await writeFile(run, bytecode.with(bytecode.length >> 1, 1 + (bytecode[bytecode.length >> 1] ?? 0)));
     await start();
-    const second = await kept();
-    expect(second.get('run.js')?.size).toBeGreaterThan(run.size / 2);
-    expect(second.get('base.js')).toEqual(first.get('base.js'));
+    expect(await kept()).not.toEqual(first);
+    expect((await kept()).get('base.js')).toEqual(first.get('base.js'));
     await rm(cache, { recursive: true });
     await writeFile(cache, 'a file where the folder would be');
     await start();
