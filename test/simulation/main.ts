@@ -1,6 +1,7 @@
 // `npm run simulate`: the part that touches the process.
 
 import { ALL_PLANTS } from './all-plants.js';
+import { MUSEUM_PLANTS } from './museum-plants.js';
 import { plantTree } from './plant-tree.js';
 import { simulateCommand } from './seeds/simulate-command.js';
 
@@ -14,7 +15,7 @@ let written = Promise.resolve();
 
 process.exitCode = await simulateCommand(
   process.argv.slice(2),
-  { folder: new URL('./', import.meta.url), plants: ALL_PLANTS, plantTree },
+  { folder: new URL('./', import.meta.url), plants: [...ALL_PLANTS, ...MUSEUM_PLANTS], plantTree },
   {
     stdout: (text) => {
       written = new Promise((resolve) => process.stdout.write(text, () => resolve()));

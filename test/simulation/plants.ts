@@ -30,8 +30,8 @@ const tenureTime = 'src/core/lease/hold/store-tenure-time.js';
 const settledEpoch = 'src/core/lease/acquire/settled-epoch.js';
 
 /** Lines of the keeper, and what a renewal carries. */
-const DEADLINE = 'return this.#sentAt + this.#held.durationMs;';
-const CARRIES = 'Math.max(durationMs, Math.ceil(this.deadline - sentAt))';
+export const DEADLINE = 'return this.#sentAt + this.#held.durationMs;';
+export const CARRIES = 'Math.max(durationMs, Math.ceil(this.deadline - sentAt))';
 
 /**
  * The other reading of durations that change: a renewal carries the settings' duration, and a holder believes
@@ -62,6 +62,29 @@ const smallestOfSent = (sent: string, more: readonly Edit[] = []): readonly Edit
   ...more,
 ];
 const ALL_SENT = '...(this.bounds ?? []), ';
+
+/**
+ * A contender compares its own wall clock with the holder's timestamp.
+ *
+ * @param graceMs how much longer it waits: an expression
+ */
+export const wallClockExpiry = (graceMs: string): readonly Edit[] => [
+  { file: claim, from: 'storeNow: session.storeNow().min', to: 'storeNow: clock.now()' },
+  { file: keeper, from: 'storeNow: session.storeNow().min', to: 'storeNow: clock.now()' },
+  {
+    file: acquirer,
+    from: 'const chance = availability(state, object.age, config.graceMs);',
+    to: `const overdueMs = state.kind === 'held' ? clock.now() - state.timestamp - ${graceMs} : 0;
+        const chance = state.kind !== 'held' ? availability(state, object.age, config.graceMs)
+            : overdueMs > 0 ? { kind: 'free', from: 'expired' } : { kind: 'held', waitMs: 1 - overdueMs };`,
+  },
+  // Ages say nothing any more: every object has to be read.
+  {
+    file: candidates,
+    from: 'if (row.size > nativeCodec.tombstoneMaxBytes && !mayExceed(row.age, needMs))',
+    to: 'if (false)',
+  },
+];
 
 /** Every mistake that the simulator is known to find, by the name that `--plant` takes. */
 export const PLANTS: readonly Plant[] = [
@@ -95,23 +118,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'wall-clock-expiry',
     breaks: "a contender compares its own wall clock with the holder's timestamp (rule 4)",
-    edits: [
-      { file: claim, from: 'storeNow: session.storeNow().min', to: 'storeNow: clock.now()' },
-      { file: keeper, from: 'storeNow: session.storeNow().min', to: 'storeNow: clock.now()' },
-      {
-        file: acquirer,
-        from: 'const chance = availability(state, object.age, config.graceMs);',
-        to: `const overdueMs = state.kind === 'held' ? clock.now() - state.timestamp - config.graceMs : 0;
-        const chance = state.kind !== 'held' ? availability(state, object.age, config.graceMs)
-            : overdueMs > 0 ? { kind: 'free', from: 'expired' } : { kind: 'held', waitMs: 1 - overdueMs };`,
-      },
-      // Ages say nothing any more: every object has to be read.
-      {
-        file: candidates,
-        from: 'if (row.size > nativeCodec.tombstoneMaxBytes && !mayExceed(row.age, needMs))',
-        to: 'if (false)',
-      },
-    ],
+    edits: wallClockExpiry('config.graceMs'),
   },
   {
     name: 'no-read-back',
