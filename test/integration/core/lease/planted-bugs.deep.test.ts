@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ALL_PLANTS } from '../../../simulation/all-plants.js';
+import { MUSEUM } from '../../../simulation/museum.js';
+import { MUSEUM_PLANTS } from '../../../simulation/museum-plants.js';
 import { harnessFile, packageRoot } from '../../../support/package-root.js';
 import { killAll, runProcess } from '../../../support/processes.js';
 import { isTrimmed } from '../../../support/setup/tiers.js';
@@ -163,6 +165,22 @@ function documentedSeeds(): ReadonlyMap<string, number> {
 
 const seeds = documentedSeeds();
 
+/** In the trimmed tier by the documented seed alone: that there is none before it takes minutes to show. */
+async function expectFound(
+  name: string,
+  documented: number,
+  foundBy: readonly string[] | undefined,
+): Promise<void> {
+  const range = isTrimmed
+    ? ['--from', String(documented), '--seeds', '1', '--jobs', '1']
+    : ['--from', '0', '--seeds', String(MOST_SEEDS)];
+  const { code, report } = await simulate(['--plant', name, ...range]);
+  expect(report.violation, JSON.stringify(report)).toBeTruthy();
+  expect(foundBy).toContain(report.violation?.invariant);
+  expect(report.violation?.seed).toBe(documented);
+  expect(code).toBe(1);
+}
+
 describe('the simulator', () => {
   it('knows what every planted bug has to be found by, and the documentation knows its seed', () => {
     const names = ALL_PLANTS.map(({ name }) => name).sort();
@@ -170,20 +188,18 @@ describe('the simulator', () => {
     expect([...seeds.keys()].sort()).toEqual(names);
   });
 
-  // In the trimmed tier by the documented seed alone: that there is none before it takes minutes to show.
   it.each(ALL_PLANTS.map(({ name, breaks }) => [name, breaks] as const))(
     'finds %s in its documented seed: %s',
     { timeout: 1_800_000 },
+    (name) => expectFound(name, seeds.get(name) ?? Number.NaN, FOUND_BY[name]),
+  );
+
+  it.each(MUSEUM_PLANTS.map(({ name, breaks }) => [name, breaks] as const))(
+    'finds %s, a bug of another project, in its documented seed: %s',
+    { timeout: 1_800_000 },
     async (name) => {
-      const documented = seeds.get(name) ?? Number.NaN;
-      const range = isTrimmed
-        ? ['--from', String(documented), '--seeds', '1', '--jobs', '1']
-        : ['--from', '0', '--seeds', String(MOST_SEEDS)];
-      const { code, report } = await simulate(['--plant', name, ...range]);
-      expect(report.violation, JSON.stringify(report)).toBeTruthy();
-      expect(FOUND_BY[name]).toContain(report.violation?.invariant);
-      expect(report.violation?.seed).toBe(documented);
-      expect(code).toBe(1);
+      const { seed, foundBy } = MUSEUM.find(({ plant }) => plant === name) ?? {};
+      await expectFound(name, seed ?? Number.NaN, [foundBy ?? '']);
     },
   );
 });
