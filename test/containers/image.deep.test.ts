@@ -98,7 +98,7 @@ describe('the image', () => {
     const { stdout } = await engine.run(
       TEST_IMAGE,
       [...store, '--user', '0:0', '--entrypoint', 'sh'],
-      ['-c', `${files('-ls')}; nodelease run -- true; echo; ${files('-ls')}`],
+      ['-c', `${files('-type f -ls')}; nodelease run -- true; echo; ${files('-type f -ls')}`],
     );
     const [before = '', after] = stdout.trim().split('\n\n');
     expect(after).toBe(before);
