@@ -100,7 +100,7 @@ describe('the image', () => {
       [...store, '--user', '0:0', '--entrypoint', 'sh'],
       ['-c', `${files('-type f -ls')}; nodelease run -- true; echo; ${files('-type f -ls')}`],
     );
-    const [before = '', after] = stdout.trim().split('\n\n');
+    const [before = '', after] = stdout.trimEnd().split('\n\n');
     expect(after).toBe(before);
     for (const file of ['base.js', 'run.js', 'file-lease-store.js', 's3.js'])
       expect(before).toMatch(new RegExp(`/${file}-v`));
