@@ -43,9 +43,9 @@ async function fleet(name: string, url: string, options: readonly string[]) {
   ];
   const command = [
     ...args,
-    // Shorter than the period: the lock of a host that was killed lasts as long.
+    // The lock of a host that was killed lasts as long, and up to 2 s of whole seconds. Then the tick is still due.
     '--duration',
-    '3s',
+    '2s',
     '--grace',
     '100ms',
     '--wait-poll',
