@@ -43,6 +43,7 @@ describe('an id as a text', () => {
   it('is read in base 32 as people write it', () => {
     expect(parseId('00000000000iL')).toBe(33n);
     expect(parseId(' oooooooooooZz ')).toBe(1023n);
+    expect(parseId('00000000000zO')).toBe(31n * 32n);
   });
 
   it.each([
@@ -53,6 +54,7 @@ describe('an id as a text', () => {
     '18446744073709551616',
     '0x12',
     '00000000000U',
+    '000000000000U',
     '0000000000000U',
     'GZZZZZZZZZZZZ',
     '0193123456789ab',
@@ -66,9 +68,31 @@ describe('an id as a text', () => {
     );
   });
 
-  it('is refused in another format than the given one', () => {
-    expect(() => parseId('12', 'hex')).toThrow(ConfigError);
-    expect(() => parseId('0000000000001', 'hex')).toThrow(ConfigError);
+  it.each([
+    ['12', 'hex'],
+    ['0000000000001', 'hex'],
+    ['00193123456789abc', 'hex'],
+    ['0193123456789abc0', 'hex'],
+    ['x12', 'decimal'],
+    ['12x', 'decimal'],
+    ['000000000001', 'base32'],
+    ['12', 'octal'],
+  ])('is refused in another format than the given one: %s as %s', (text, format) => {
+    expect(() => parseId(text, format as IdFormat)).toThrow(ConfigError);
+  });
+
+  it('is shown in the error, a long one in part', () => {
+    expect(() => parseId('x'.repeat(80))).toThrow(`got "${'x'.repeat(80)}"`);
+    expect(() => parseId('x'.repeat(81))).toThrow(`got "${'x'.repeat(80)}…"`);
+  });
+
+  it.each([-1n, 2n ** 64n])('is not written where it has no 64 bits: %s', (id) => {
+    expect(() => formatId(id, 'hex')).toThrow(
+      `id: expected a bigint of 64 bits that is not negative, got ${id}`,
+    );
+  });
+
+  it('is not written in an unknown format', () => {
     expect(() => formatId(1n, 'octal' as IdFormat)).toThrow(
       'format: expected decimal, base32 or hex, got "octal"',
     );
@@ -87,6 +111,7 @@ describe('a decoded id', () => {
       sequence: 5,
     });
     expect(decodeId(String(id), cluster16(9)).sequence).toBe(5);
+    expect(decodeId(0n, cluster16(9))).toMatchObject({ timeMs: 0, node: 0, sequence: 0 });
     const tweet = (1_000n << 22n) | (7n << 12n) | 4_095n;
     expect(decodeId(tweet, snowflake())).toEqual({
       timeMs: 1_288_834_975_657,
@@ -129,6 +154,14 @@ describe('a layout', () => {
     ],
     [() => snowflake(-1), 'layout.epochMs: expected whole milliseconds since the Unix epoch'],
     [() => snowflake(1.5), 'layout.epochMs: expected whole milliseconds'],
+    [
+      () => snowflake(2 ** 48),
+      'layout.epochMs: expected whole milliseconds since the Unix epoch, 0 to 281474976710655, got 281474976710656',
+    ],
+    [
+      () => idLayout({ timeBits: 41, nodeBits: 10, sequenceBits: 12, lowest: 'time' as never }),
+      "layout.lowest: expected 'node' or 'sequence', got \"time\"",
+    ],
   ])('is refused if its bits are invalid', (make, message) => {
     expect(make).toThrow(ConfigError);
     expect(make).toThrow(message);

@@ -61,6 +61,8 @@ describe('a store that has gone back', () => {
     const next = await inVirtualTime(clock, lease);
     expect(clock.monotonic() - wentBack).toBeGreaterThan(DURATION + GRACE);
     expect(next.version / 2 ** 20).toBeCloseTo(clock.now() / 1_000, 0);
+    // Its unique ids begin after those that were lost, too.
+    expect(next.tenureTime?.after).toBeGreaterThan(clock.now() - 1_000);
   });
 
   it('waits for the longest duration that there ever was (rule 15)', async () => {
@@ -140,6 +142,7 @@ describe('a store that has gone back', () => {
 
   it('is recorded by a task that does not wait, so that a later one need not', async () => {
     const { clock, store, session, start } = await scene();
+    await clock.advance(1_000);
     store.goBack(store.save());
     const hasty = start({ acquireTimeoutMs: 0 });
     await expect(hasty.lease).rejects.toThrow(AcquireTimeoutError);
@@ -160,6 +163,19 @@ describe('a store that has gone back', () => {
     const lease = start({ acquireTimeoutMs: 0, store: observedAge(timeless(store), clock) }).lease;
     await clock.advance(DURATION + GRACE);
     expect((await inVirtualTime(clock, lease)).id).toBe(0);
+  });
+
+  it('is not taken for one that ignores conditions, if what it must refuse is applied because it went back', async () => {
+    const { clock, store, start } = await scene({ nodes: 1 });
+    const copy = store.save();
+    let writes = 0;
+    Object.assign(store, { remote: true });
+    store.before = (operation, key) => {
+      if (operation === 'write' && key === '0.json' && ++writes === 2) store.goBack(copy);
+    };
+    const lease = await inVirtualTime(clock, start().lease);
+    expect(writes).toBeGreaterThan(2);
+    expect(lease.version).toBeGreaterThan(2 ** 20);
   });
 
   it.each(['before', 'after'])('is noticed right %s the acquiring write is applied', async (when) => {

@@ -6,19 +6,20 @@ import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { acquireLease } from '../acquire/acquire-lease.js';
 import { encodeCluster } from '../model/cluster-config.js';
-import type { LeaseEvent, LeaseLostError } from '../model/lease.js';
+import type { LeaseEvent } from '../model/lease.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import { evictHolder } from '../operate/evict.js';
 import { readCluster } from '../session/cluster-store.js';
 import { StoreSession } from '../session/store-session.js';
+import { afterWork } from './lease-home.js';
 
 const DURATION = 15_000;
 
 type Fault = (call: MemoryCall, apply: () => void) => Promise<void>;
 
 /** One held lease, and a network whose behaviour can be set. */
-async function hold(nodes = 1) {
+async function hold(nodes = 1, durationMs = DURATION) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
   const direct = new MemoryLeaseStore({ clock }, bucket);
@@ -35,7 +36,7 @@ async function hold(nodes = 1) {
       random: seededRandom(1),
       taskId: 'task',
       nodes,
-      durationMs: DURATION,
+      durationMs,
       graceMs: 1_000,
       store,
       ...own,
@@ -43,7 +44,10 @@ async function hold(nodes = 1) {
   const lease = await start({ onEvent: (event: LeaseEvent) => events.push(event) });
   await clock.advance(1_500);
   const session = new StoreSession(direct, clock, 1_000);
-  return { clock, direct, network, events, lease, session, start };
+  /** What was asked of the lease's object since. */
+  const asked = () =>
+    network.calls.flatMap((call) => ('key' in call && call.key === '0.json' ? [call.operation] : []));
+  return { clock, bucket, direct, network, asked, events, lease, session, start };
 }
 
 const lost = (outcome: 'unknown' | 'not-applied') =>
@@ -213,7 +217,7 @@ describe('a held lease', () => {
   });
 
   it('counts a renewal as applied although its reply was lost (rule 5)', async () => {
-    const { clock, lease, network, events } = await hold();
+    const { clock, lease, network, asked, events } = await hold();
     let losses = 0;
     network.fault = onWrites(async (apply) => {
       losses += 1;
@@ -221,9 +225,50 @@ describe('a held lease', () => {
       apply();
       throw lost('unknown');
     });
-    await clock.advance(30_000);
+    network.calls.length = 0;
+    await clock.advance(5_000);
+    // That it was applied is read once, and nothing is written again.
+    expect(asked()).toEqual(['replace', 'read']);
+    await clock.advance(25_000);
+    expect(asked().filter((operation) => operation === 'read')).toHaveLength(1);
     expect([losses > 1, lease.isValid()]).toEqual([true, true]);
     expect(events.some(({ type }) => type === 'lost')).toBe(false);
+  });
+
+  it('is written again at once if the write was not applied, and read first if that is unknown', async () => {
+    for (const outcome of ['not-applied', 'unknown'] as const) {
+      const { clock, network, asked, events, lease } = await hold();
+      network.calls.length = 0;
+      network.fault = onWrites(async () => {
+        network.fault = undefined;
+        throw lost(outcome);
+      });
+      await clock.advance(4_500);
+      expect(asked()).toEqual(['replace', ...(outcome === 'unknown' ? ['read'] : []), 'replace']);
+      expect(events.at(-1)).toMatchObject({ type: 'renewed', deadline: lease.deadline });
+      expect(lease.deadline).toBeGreaterThan(DURATION);
+    }
+  });
+
+  it('reads its object until it knows what is in it, before it writes again', async () => {
+    const { clock, network, asked, events, lease } = await hold();
+    let late = () => undefined as unknown;
+    network.fault = onWrites(async (apply) => {
+      late = apply;
+      throw lost('unknown');
+    });
+    await clock.advance(3_501);
+    network.calls.length = 0;
+    // Its write arrives just before the next one, and reading that fails at first.
+    network.fault = async ({ operation }) => {
+      if (operation === 'replace') late();
+      else if (asked().filter((each) => each === 'read').length === 2) throw lost('not-applied');
+    };
+    await clock.advance(1_000);
+    expect(asked()).toEqual(['read', 'replace', 'read', 'read']);
+    expect(events.flatMap((event) => (event.type === 'renewed' ? [event.deadline] : []))).toEqual([
+      lease.deadline,
+    ]);
   });
 
   it('does not count a write that was not applied, although the object has an older own write', async () => {
@@ -251,23 +296,147 @@ describe('a held lease', () => {
   });
 
   it('survives a renewal that the network delivers twice, the second answer being a refusal', async () => {
-    const { clock, lease, network } = await hold();
+    const { clock, lease, network, asked } = await hold();
     network.fault = onWrites(async (apply) => apply());
-    await clock.advance(60_000);
+    network.calls.length = 0;
+    await clock.advance(4_000);
+    expect(asked()).toEqual(['replace', 'read']);
+    await clock.advance(56_000);
     expect([lease.isValid(), lease.deadline > 60_000]).toEqual([true, true]);
   });
 
-  it('is lost at once when another task holds it', async () => {
-    const { clock, direct, lease } = await hold();
-    const object = await direct.read('0.json');
-    const other = { ...JSON.parse(object?.body ?? ''), taskId: 'other', version: 2, nonce: 'x' };
-    await direct.replace('0.json', JSON.stringify(other), {}, object?.etag ?? '');
+  const changed = (change: object) => (held: object) => JSON.stringify({ ...held, ...change });
+  it.each([
+    ['has been deleted', () => undefined, 'its object has been deleted'],
+    ['has been emptied', () => '', 'its object has been emptied'],
+    ['is damaged', () => '{', 'its object is damaged: '],
+    [
+      'names another task',
+      changed({ taskId: 'other', version: 2, nonce: 'x' }),
+      'task other holds it at version 2',
+    ],
+    ['names another run with its task id', changed({ nonce: 'x' }), 'task task holds it at version 1'],
+    ['has another version', changed({ version: 2 }), 'task task holds it at version 2'],
+    ['has a renewal to come', changed({ renewal: 9 }), 'its object has renewal 9, which it never sent'],
+  ])('is lost at the next renewal when its object %s', async (_, change, detail) => {
+    const { clock, bucket, lease, events } = await hold();
+    const body = change(JSON.parse(bucket.read('0.json')?.body ?? ''));
+    bucket.remove('0.json');
+    if (body !== undefined) bucket.create('0.json', body, {});
     await clock.advance(5_000);
     expect(lease.signal.reason).toMatchObject({
       reason: 'taken',
-      message: expect.stringContaining('task other holds it at version 2'),
+      deadline: 5_000,
+      detail: expect.stringContaining(detail),
     });
-    expect((lease.signal.reason as LeaseLostError).deadline).toBe(5_000);
+    expect(events.some(({ type }) => type === 'renewed')).toBe(false);
+  });
+
+  it('replaces an earlier write of its own that came back with the store, which is no failure (rule 13)', async () => {
+    const { clock, bucket, lease, network, asked, events } = await hold();
+    const earlier = bucket.read('0.json')?.body ?? '';
+    await clock.advance(4_000);
+    bucket.remove('0.json');
+    bucket.create('0.json', earlier, {});
+    [network.calls.length, events.length] = [0, 0];
+    await clock.advance(5_000);
+    expect(asked()).toEqual(['replace', 'read', 'replace']);
+    expect(events).toMatchObject([{ type: 'renewed', deadline: lease.deadline }]);
+    expect(lease.deadline).toBeGreaterThan(9_000 + DURATION);
+  });
+
+  it.each([12_500, 14_999])('is lost in time after a pause until its stop point: %i ms', async (atMs) => {
+    const { clock, lease, network } = await hold();
+    network.calls.length = 0;
+    clock.freeze(atMs - 1_500);
+    await clock.advance(0);
+    expect(lease.signal.reason).toMatchObject({
+      reason: 'unreachable',
+      deadline: DURATION,
+      detail: 'no renewal came through in time',
+    });
+    expect(network.calls).toEqual([]);
+  });
+
+  it('gives a first attempt that hangs a twelfth of the duration, also after a renewal that was retried', async () => {
+    const { clock, network } = await hold();
+    network.fault = async () => {
+      network.fault = undefined;
+      throw lost('not-applied');
+    };
+    await clock.advance(5_000);
+    const times: number[] = [];
+    network.fault = () => {
+      times.push(clock.monotonic());
+      return new Promise(() => undefined);
+    };
+    await clock.advance(8_500);
+    const [first = 0, second = 0, third = 0] = times;
+    const { requestTimeoutMs, backoff } = leaseTiming(DURATION);
+    expect(second - first - requestTimeoutMs).toBeLessThan(2 * backoff.first);
+    expect(third - second).toBeGreaterThanOrEqual(2 * requestTimeoutMs);
+  });
+
+  it.each([
+    [15_000, 1_250],
+    [60_000, 4_000],
+  ])('limits the requests of its work, too: with %i ms to %i ms', async (durationMs, timeoutMs) => {
+    const { lease } = await hold(1, durationMs);
+    expect((await lease.home?.session())?.timeoutMs).toBe(timeoutMs);
+  });
+
+  it('reads the width of ids once before the first one, and leaves no listener behind', async () => {
+    const { lease, network } = await hold();
+    network.calls.length = 0;
+    const stop = new AbortController();
+    for (let times = 0; times < 2; times += 1) await lease.tenureTime?.prepare(stop.signal);
+    expect(network.calls).toEqual([{ operation: 'read', key: 'cluster.json' }]);
+    expect(getEventListeners(stop.signal, 'abort')).toEqual([]);
+  });
+
+  it.each([
+    [undefined, 12],
+    [9_000, 6],
+  ])(
+    'reads the settings with the renewal that is nearest to their interval: %s',
+    async (settingsIntervalMs, reads) => {
+      const it = await hold(2);
+      await it.start({ settingsIntervalMs });
+      await it.lease.release();
+      it.network.calls.length = 0;
+      await it.clock.advance(60_000);
+      expect(it.network.calls.filter((call) => 'key' in call && call.key === 'cluster.json')).toHaveLength(
+        reads,
+      );
+    },
+  );
+
+  it('is over at its deadline, and not before', async () => {
+    const { clock, lease } = await hold();
+    const check = () => lease.tenureTime?.check();
+    clock.freeze(DURATION - 1_501);
+    expect(lease.isValid()).toBe(true);
+    check();
+    clock.freeze(1);
+    expect(lease.isValid()).toBe(false);
+    expect(check).toThrow('its deadline passed 0 ms ago: no renewal came through in time');
+  });
+
+  it('reports each attempt of a renewal that failed, and how long it took', async () => {
+    const { clock, lease, network, events } = await hold();
+    network.fault = async () => {
+      if (events.filter(({ type }) => type === 'renewal-failed').length < 2) throw lost('not-applied');
+      await clock.sleep(40);
+    };
+    await clock.advance(4_500);
+    const begun = 5_000;
+    expect(events.slice(-3)).toMatchObject([
+      { type: 'renewal-failed', error: { message: 'fault' }, attempt: 1 },
+      { type: 'renewal-failed', attempt: 2 },
+      { type: 'renewed', deadline: lease.deadline },
+    ]);
+    const renewed = events.at(-1);
+    expect(renewed).toMatchObject({ tookMs: lease.deadline - DURATION + 40 - begun });
   });
 
   it('knows at the moment of waking from a pause past its deadline that it is lost, before any timer has run', async () => {
@@ -366,9 +535,11 @@ describe('a held lease', () => {
 
 describe('releasing', () => {
   it('leaves a tombstone that keeps the version, and happens once for any number of calls', async () => {
-    const { direct, lease, network, clock } = await hold();
+    const { direct, lease, network, asked, clock } = await hold();
+    network.calls.length = 0;
     const [first, second] = [lease.release(), lease[Symbol.asyncDispose]()];
     await Promise.all([first, second]);
+    expect(asked()).toEqual(['replace']);
     expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
       kind: 'released',
       version: 1,
@@ -379,12 +550,20 @@ describe('releasing', () => {
     expect(network.calls.length).toBe(calls);
   });
 
+  it('reports the loss of a lease that is released at its deadline', async () => {
+    const { clock, lease } = await hold();
+    clock.freeze(DURATION - 1_500);
+    await lease.release();
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+  });
+
   it('reports the loss of a lease that expired before its release, and writes nothing', async () => {
     const { clock, direct, lease, events } = await hold();
     clock.freeze(DURATION);
     await lease.release();
     expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
     expect(events.at(-1)?.type).toBe('lost');
+    expect(lease.signal.reason.detail).toBe('its deadline passed 1500 ms ago: it was released too late');
     expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'held' });
   });
 
@@ -419,6 +598,38 @@ describe('releasing', () => {
     });
   });
 
+  it.each([
+    ['has been deleted', undefined],
+    ['names another task', { taskId: 'other', version: 2, nonce: 'x' }],
+    ['is a tombstone', { released: true, taskId: undefined, version: 2 }],
+  ])('writes nothing where its object %s after a renewal without a reply', async (_, change) => {
+    const { clock, bucket, lease, network, events } = await hold();
+    network.fault = onWrites(() => Promise.reject(lost('unknown')));
+    await clock.advance(3_501);
+    network.fault = undefined;
+    const body = change && JSON.stringify({ ...JSON.parse(bucket.read('0.json')?.body ?? ''), ...change });
+    bucket.remove('0.json');
+    if (body !== undefined) bucket.create('0.json', body, {});
+    await lease.release();
+    expect([events.at(-1)?.type, bucket.read('0.json')?.body]).toEqual(['released', body]);
+  });
+
+  it('keeps the timestamp that it knows where the store has gone back to an earlier write', async () => {
+    const { clock, bucket, lease, network } = await hold();
+    const earlier = bucket.read('0.json')?.body ?? '';
+    await clock.advance(4_000);
+    const { timestamp } = JSON.parse(bucket.read('0.json')?.body ?? '');
+    network.fault = onWrites(() => Promise.reject(lost('unknown')));
+    await clock.advance(4_501);
+    network.fault = undefined;
+    bucket.remove('0.json');
+    bucket.create('0.json', earlier, {});
+    const ending = lease.release();
+    await clock.advance(1_000);
+    await ending;
+    expect(JSON.parse(bucket.read('0.json')?.body ?? '')).toMatchObject({ released: true, timestamp });
+  });
+
   it('is not confused by a tombstone whose reply was lost', async () => {
     const { clock, direct, lease, network } = await hold();
     network.fault = onWrites(async (apply) => {
@@ -434,6 +645,73 @@ describe('releasing', () => {
     });
   });
 
+  it.each([
+    ['denied', 1, 'release-failed'],
+    ['unreachable', 3, 'released'],
+  ] as const)('is tried again where that may help: a store that is %s', async (fault, writes, end) => {
+    const { clock, lease, network, events } = await hold();
+    const failure = new StoreError('fault', { fault, outcome: 'not-applied' });
+    network.calls.length = 0;
+    network.fault = onWrites(async () => {
+      if (network.calls.filter(({ operation }) => operation === 'replace').length < 3) throw failure;
+    });
+    const ending = lease.release();
+    await clock.advance(2_000);
+    await ending;
+    expect(events.at(-1)?.type).toBe(end);
+    expect(network.calls.filter(({ operation }) => operation === 'replace')).toHaveLength(writes);
+  });
+
+  it('comes after a renewal of its own that arrives late', async () => {
+    const { clock, bucket, direct, lease, network, events } = await hold();
+    let arrives: () => void = () => undefined;
+    let timestamp: number | undefined;
+    network.fault = onWrites(async (apply) => {
+      arrives();
+      arrives = apply;
+      throw lost('unknown');
+    });
+    await clock.advance(3_501);
+    network.fault = onWrites(async () => {
+      arrives();
+      network.fault = undefined;
+      timestamp = JSON.parse(bucket.read('0.json')?.body ?? '').timestamp;
+    });
+    const ending = lease.release();
+    await clock.advance(2_000);
+    await ending;
+    expect(events.at(-1)?.type).toBe('released');
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
+      kind: 'released',
+      timestamp,
+    });
+    expect(timestamp).toBeGreaterThan(clock.wallOffset + DURATION);
+  });
+
+  it.each([
+    [true, 'released'],
+    [false, 'release-failed'],
+  ])(
+    'ends the attached work first, and gives the lease back only if all of it has ended: %s',
+    async (hasEnded, end) => {
+      const { lease, events } = await hold();
+      const valid: boolean[] = [];
+      const work = {
+        end: async () => {
+          valid.push(lease.isValid());
+          return hasEnded;
+        },
+      };
+      lease.home?.attach(work);
+      await lease.release();
+      expect([valid, events.at(-1)?.type]).toEqual([[true], end]);
+      if (!hasEnded)
+        expect(events.at(-1)).toMatchObject({
+          error: { message: 'work that relies on it may not have ended' },
+        });
+    },
+  );
+
   it('interrupts a renewal that is under way, and still leaves a tombstone', async () => {
     const { clock, direct, lease, network } = await hold();
     let stalled = false;
@@ -445,11 +723,17 @@ describe('releasing', () => {
     });
     await clock.advance(4_000);
     expect(stalled).toBe(true);
-    await lease.release();
+    await lease[Symbol.asyncDispose]();
     expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
       kind: 'released',
     });
   });
+});
+
+it('a lease without a home has no work to end first', async () => {
+  const ends: boolean[] = [];
+  await afterWork(undefined, async (workEnded) => void ends.push(workEnded));
+  expect(ends).toEqual([true]);
 });
 
 describe('a lease whose node id the cluster retires', () => {

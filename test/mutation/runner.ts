@@ -1,0 +1,92 @@
+import { appendFileSync, writeFileSync } from 'node:fs';
+import { performance } from 'node:perf_hooks';
+import type { RunnerTask, RunnerTestCase } from 'vitest';
+import { TestRunner } from 'vitest';
+import { job } from './job.js';
+
+/** What Stryker's instrumented code reads and writes. */
+interface Switch {
+  activeMutant?: string | undefined;
+  currentTestId?: string | undefined;
+  hitCount?: number;
+  hitLimit?: number;
+  mutantCoverage?: { readonly static: object; readonly perTest: Record<string, object> };
+}
+
+const mutation: Switch = {};
+Object.assign(globalThis, { __stryker__: mutation });
+const durations: Record<string, number> = {};
+const killed = new Set<string>();
+
+/** Notes what each test covers; then runs each test once for each living mutant that it covers. */
+export default class MutationRunner extends TestRunner {
+  #todo: readonly (readonly [id: string, hits: number])[] = [];
+  #begun = 0;
+
+  override async onBeforeRunTask(test: RunnerTask): Promise<void> {
+    await super.onBeforeRunTask(test);
+    this.#todo = (job.todo?.[test.id] ?? []).filter(([id]) => !killed.has(id));
+    if (job.todo !== undefined && this.#todo.length === 0) test.mode = 'skip';
+    // Without mutants, twice: a test that cannot be repeated kills nothing.
+    (test as RunnerTestCase).repeats = job.todo === undefined ? 1 : this.#todo.length - 1;
+  }
+
+  override onBeforeTryTask(test: RunnerTask, { repeats = 0 } = {}): void {
+    super.onBeforeTryTask(test);
+    this.#begun = performance.now();
+    const [id, hits = 0] = this.#todo[repeats] ?? [];
+    if (id === undefined) {
+      mutation.currentTestId = repeats === 0 ? test.id : undefined;
+      return;
+    }
+    this.#log('s', id);
+    mutation.activeMutant = id;
+    mutation.hitCount = 0;
+    mutation.hitLimit = 1_000 + 100 * hits;
+  }
+
+  async runTask(test: RunnerTestCase): Promise<void> {
+    const limitMs = job.todo === undefined ? 60_000 : 250 + 10 * (job.durations?.[test.id] ?? 0);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error('too late')), limitMs);
+    });
+    await Promise.race([TestRunner.getTestFn(test)(), late]).finally(() => clearTimeout(timer));
+  }
+
+  async onAfterRetryTask(test: RunnerTestCase, { repeats }: { repeats: number }): Promise<void> {
+    const { id, file, result } = test;
+    mutation.activeMutant = undefined;
+    durations[id] = performance.now() - this.#begun;
+    durations[file.filepath] = (durations[file.filepath] ?? 0) + durations[id];
+    const [mutant] = this.#todo[repeats] ?? [];
+    if (result?.state !== 'fail' || (mutant === undefined && repeats === 0)) return;
+    const isLate = result.errors?.some(({ message }) => /^too late$|Hit count limit/.test(message));
+    Object.assign(result, { state: 'run', errors: [] });
+    if (mutant === undefined) {
+      delete mutation.mutantCoverage?.perTest[id];
+      return;
+    }
+    killed.add(mutant);
+    this.#log(isLate ? 't' : 'k', mutant);
+    // What it has left running would slow down the next ones.
+    if (isLate && (await isBusy())) process.kill(process.pid, 'SIGKILL');
+  }
+
+  override onAfterRunFiles(): void {
+    super.onAfterRunFiles();
+    const { static: always, perTest } = mutation.mutantCoverage ?? { static: {}, perTest: {} };
+    if (job.durations === undefined)
+      writeFileSync(job.coverage, JSON.stringify({ always, perTest, durations }));
+  }
+
+  #log(what: 's' | 'k' | 't', id: string): void {
+    appendFileSync(job.log ?? '', `${what} ${id}\n`);
+  }
+}
+
+async function isBusy(): Promise<boolean> {
+  const before = performance.eventLoopUtilization();
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  return performance.eventLoopUtilization(before).utilization > 0.2;
+}
