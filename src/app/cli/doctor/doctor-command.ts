@@ -28,10 +28,6 @@ import {
 } from './diagnosis.js';
 import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
-/** An epoch of the store that no task has recorded yet (rule 10). */
-const NEW_EPOCH =
-  'the store was restarted, restored or replaced since a task began last: the next one waits for a duration and a grace';
-
 /** The options of `doctor`, as they are on the command line. */
 interface DoctorOptions {
   /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. */
@@ -99,8 +95,8 @@ export async function examine(
     }
     facts.probe = await probeStore(store, options);
     findings.push(...probeFindings(facts.probe, cloudPrices !== undefined));
-    for (const { keptDays = 0, ...fact } of (await store.describe?.({ signal })) ?? []) {
-      findings.push(finding(fact.id, fact.status, fact.detail, fact.title));
+    for (const { id, status, detail, keptDays = 0 } of (await store.describe?.({ signal })) ?? []) {
+      findings.push(finding(id, status, detail));
       versionsDays = Math.max(versionsDays, keptDays);
     }
   } catch (error) {
@@ -113,9 +109,9 @@ export async function examine(
       facts.cost = costReport(facts.status?.cluster, terms, prices);
       findings.push(...clusterFindings(facts.status, store.url, terms.cluster));
       const { cluster } = facts.status ?? {};
+      // An epoch that no task has recorded yet, or one that has not settled (rule 10).
       const isNew = cluster && (await whenNotBusy(() => session.epoch())) !== cluster.epoch?.store;
-      if (isNew) findings.push(finding('epoch', 'warning', NEW_EPOCH));
-      else if (cluster?.epoch?.settling) findings.push(finding('epoch', 'warning', SETTLING));
+      if (isNew || cluster?.epoch?.settling) findings.push(finding('epoch', 'warning', SETTLING));
       const { readPart } = await clusterPart();
       const part = cluster && (await whenNotBusy(() => readPart(session, cluster, { signal })));
       if (part) findings.push(part.finding);

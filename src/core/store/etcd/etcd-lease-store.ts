@@ -2,7 +2,7 @@ import { anySignal } from '../../base/abort.js';
 import { checked, listOf, maybe, NAME, OBJECT, TEXT } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import { textOf } from '../../base/fields.js';
-import type { Heed } from '../changes.js';
+import { type Heed, LOST_WATCH_MS } from '../changes.js';
 import { storeTime } from '../http-times.js';
 import type {
   HistoryOptions,
@@ -19,7 +19,6 @@ import type {
 } from '../lease-store.js';
 import { type ConditionalWrite, type ContinuedPage, StoreDriver } from '../store-driver.js';
 import { type StoreRequest, senseless } from '../store-request.js';
-import type { EtcdRequest } from './classify-reply.js';
 import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
 import {
   ageOf,
@@ -38,9 +37,6 @@ export interface EtcdLeaseStoreOptions extends EtcdGatewayOptions {
   /** Without a slash at either end; not empty. */
   readonly prefix: string;
 }
-
-/** The pause after a watch that was lost, in milliseconds: a server that refuses watches is not asked all the time. */
-const LOST_WATCH_MS = 1_200;
 
 /** How many keys a request lists, with their values: those of objects and of their marks. */
 const PAGE = 1_000;
@@ -164,13 +160,11 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
     return [
       {
         id: 'etcd-servers',
-        title: 'etcd servers',
         status: versions.every(({ isUp }) => isUp) ? 'ok' : 'warning',
         detail: [...versions.map(({ text }) => text), ...members].join(', '),
       },
       {
         id: 'take-over',
-        title: 'take-over',
         status: 'ok',
         detail:
           'by observed age; a task that starts when all others have died takes a lease once etcd has removed its mark, 2 to 4 s after duration and grace',
@@ -266,7 +260,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   }
 }
 
-function etagOf(request: EtcdRequest, revision = ''): string {
+function etagOf(request: StoreRequest, revision = ''): string {
   if (isRevision(revision)) return revision;
   throw senseless(request, 'no revision: is this etcd?');
 }
