@@ -76,7 +76,7 @@ export async function onceFleet({ ticks, retry = 0, seed }: { ticks: number; ret
         return;
       }
       row.end = !run.isValid() ? 'lost' : retry > 0 && chance(0.1) ? 'failed' : 'done';
-      if (row.end === 'done' && (await run.complete())) row.end = isDead() ? 'killed' : 'succeeded';
+      if (row.end === 'done' && (await run.complete()) && !isDead()) row.end = 'succeeded';
       await run[Symbol.asyncDispose]();
       if (row.end === 'succeeded' || run.attempt > retry) return;
     }

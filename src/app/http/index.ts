@@ -30,6 +30,7 @@ export type {
   Standing,
   StoreHealth,
   Tenure,
+  TickReport,
   TreeParts,
   TreeReport,
 } from '../../node/wire/cluster-snapshot.js';

@@ -114,20 +114,22 @@ export interface Hold extends Held {
   release(): Promise<void>;
 }
 
+/** What a hold is acquired with. */
+export interface HoldRequest {
+  readonly log: Logger;
+  /** Aborts with `Interrupted` when a signal asks for an end. */
+  readonly signal: AbortSignal;
+  /** Whether it has been held before, and lost. */
+  readonly again: boolean;
+  /** In milliseconds; undefined for without limit. */
+  readonly timeoutMs: number | undefined;
+}
+
 interface HeldCommandOptions<Own extends Hold> {
   /** What follows `--`. */
   readonly command: readonly string[];
-  /**
-   * Acquires it, `again` where it has been held before, and lost. The signal aborts with `Interrupted` when a
-   * signal asks for an end. The time-out is in milliseconds, undefined for without limit. Undefined ends this
-   * with 0: there is nothing to do.
-   */
-  readonly acquire: (request: {
-    readonly log: Logger;
-    readonly signal: AbortSignal;
-    readonly again: boolean;
-    readonly timeoutMs: number | undefined;
-  }) => Promise<Own | undefined>;
+  /** Acquires it. Undefined ends this with 0: there is nothing to do. */
+  readonly acquire: (request: HoldRequest) => Promise<Own | undefined>;
   /** The command's variables, in addition to those of this process and the token. */
   readonly variables: (hold: Own) => Readonly<Record<string, string>>;
   /**

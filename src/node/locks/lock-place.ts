@@ -30,12 +30,19 @@ export async function lockPlace(store: LockStore, name?: string): Promise<string
   return store(name === undefined ? LOCKS : `${LOCKS}/${name}`);
 }
 
-interface ProbedStoreOptions extends Omit<StoreOptions, 'store'> {
+/** Where locks are, and how to reach that. */
+interface LockStoreOptions extends Omit<StoreOptions, 'store'> {
   readonly store: LockStore;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly signal?: AbortSignal | undefined;
   readonly onEvent?: LeaseListener | undefined;
+}
+
+/** Opens the store of a lock, or of all locks. @throws {ConfigError} */
+export async function openedLock(options: LockStoreOptions, name?: string): Promise<LeaseStore> {
+  const place = await lockPlace(options.store, name);
+  return typeof place === 'string' ? openedStore({ ...options, store: place }, options) : place;
 }
 
 /**
@@ -46,10 +53,9 @@ interface ProbedStoreOptions extends Omit<StoreOptions, 'store'> {
  * @throws {StoreError}
  * @throws `signal.reason`
  */
-export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
+export async function ensureProbed(options: LockStoreOptions): Promise<void> {
   const { clock, random, signal } = options;
-  const place = await lockPlace(options.store);
-  const store = typeof place === 'string' ? await openedStore({ ...options, store: place }, options) : place;
+  const store = await openedLock(options);
   try {
     if (!store.remote) return;
     const session = new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
@@ -66,7 +72,7 @@ export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
 }
 
 /** Refuses a bucket with another program's cluster, also for a folder in it. @throws {StoreUnusableError} */
-async function refuseForeignAbove(url: string, options: ProbedStoreOptions) {
+async function refuseForeignAbove(url: string, options: LockStoreOptions) {
   const store = await openedStore({ ...options, store: url }, options);
   try {
     const session = new StoreSession(store, options.clock, REQUEST_TIMEOUT_MS);

@@ -93,24 +93,17 @@ export interface StoreLock extends AsyncDisposable {
  */
 export async function acquireLock(name: string, options: LockOptions = {}): Promise<StoreLock> {
   checkLock(name, options);
-  const {
-    store = DEFAULT_STORE,
-    timeoutMs: acquireTimeoutMs,
-    onEvent: onLeaseEvent,
-    keeper = 'inline',
-    ...rest
-  } = options;
-  const system = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };
-  const taskId = options.taskId ?? (await ownNames(options)).taskId;
+  const known = await withDefaults(options);
+  const { store, timeoutMs: acquireTimeoutMs, onEvent: onLeaseEvent } = known;
   const place = await lockPlace(store, name);
   const end = async (node?: HeldNode) => {
     await node?.end({ workEnded: true });
     if (typeof place !== 'string') await place.close();
   };
   try {
-    await ensureProbed({ ...rest, ...system, store, onEvent: onLeaseEvent });
-    const wanted = { nodes: 1, probed: true, taskId, acquireTimeoutMs };
-    const node = await holdNode({ ...rest, ...system, ...wanted, store: place, keeper, onLeaseEvent });
+    await ensureProbed(known);
+    const wanted = { nodes: 1, probed: true, acquireTimeoutMs, store: place, onLeaseEvent };
+    const node = await holdNode({ ...known, ...wanted });
     if (node.lease.id === 0) return handleOf(name, node, end);
     await node.end({ workEnded: true });
     throw new StoreUnusableError(
@@ -126,6 +119,13 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
       throw new StoreUnusableError(error.code, `lock ${name} cannot be acquired`, { cause: error });
     throw error;
   }
+}
+
+/** The options, those that were left out too. */
+export async function withDefaults(options: LockOptions) {
+  const { store = DEFAULT_STORE, clock = systemClock, random = systemRandom } = options;
+  const taskId = options.taskId ?? (await ownNames(options)).taskId;
+  return { ...options, store, clock, random, taskId };
 }
 
 function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise<void>): StoreLock {

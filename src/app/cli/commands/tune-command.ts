@@ -3,7 +3,7 @@ import { tuneCluster } from '../../../core/lease/operate/tune.js';
 import { locksUrl, nothingAt } from '../../../core/store/lock-url.js';
 import { checkLockName } from '../../../node/locks/lock-place.js';
 import { answer, fail } from '../../kit/answer.js';
-import { type Call, interruptible, onStore } from '../../kit/call.js';
+import { type Call, onStore } from '../../kit/call.js';
 import { UsageError } from '../../kit/io.js';
 import { formatSetting, timesText } from '../../kit/terminal/text.js';
 import { wantedGrace } from '../../settings/settings.js';
@@ -27,9 +27,7 @@ export function tuneCommand(call: Call<TuneCommandOptions>): Promise<number> {
   if (lock !== undefined) checkLockName(lock);
   const store = lock === undefined ? settings.store : locksUrl(settings.store, lock);
   return onStore({ ...call, settings: { ...settings, store } }, async (session) => {
-    const outcome = await interruptible(io, (signal) =>
-      tuneCluster({ ...io, session, durationMs, graceMs, signal }),
-    );
+    const outcome = await tuneCluster({ ...io, session, durationMs, graceMs });
     const { url } = session.store;
     if (outcome.kind === 'no-cluster') return fail(io, 'CLUSTER_MISSING', nothingAt(url));
     const times = `${url} has ${timesText(outcome.to)}`;
