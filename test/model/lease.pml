@@ -23,7 +23,9 @@
  * With TUNED the duration changes: a claim and a renewal have SHORT or DURATION, as any memory of the settings may have it. So there is no
  * settings object: contenders go by the duration in the lease.
  */
+#ifndef SHORT
 #define SHORT 2
+#endif
 
 /* ---- The planted bugs ---- */
 
