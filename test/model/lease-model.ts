@@ -28,7 +28,7 @@ export interface Write {
   /** It is what is in the object. */
   readonly stands: boolean;
   /** What a trace calls it. The model does not look at it. */
-  readonly name?: string | undefined;
+  readonly name?: number | undefined;
 }
 
 /** The last write that is known to be applied. */
@@ -179,20 +179,20 @@ function applied(state: State, t: number, write: Write, kept: (task: Task, appli
 }
 
 /** The store applies what its sender waits for. */
-export const appliesNewest: Act = (state, t) => {
+export const appliesNewest = (state: State, t: number): readonly State[] => {
   const { newest } = taskOf(state, t);
   if (newest.at !== 'under way' || !fits(newest, state.object)) return IMPOSSIBLE;
   return [applied(state, t, newest, (task, write) => ({ ...task, newest: write }))];
 };
 
 /** The store refuses it: the etag does not fit, or something concurrent is in the way. */
-export const refusesNewest: Act = (state, t) => {
+export const refusesNewest = (state: State, t: number): readonly State[] => {
   if (taskOf(state, t).newest.at !== 'under way') return IMPOSSIBLE;
   return [withTask(state, t, { newest: { ...NO_WRITE, at: 'refused' } })];
 };
 
 /** The store applies what its sender has given up. */
-export const appliesLate: Act = (state, t) => {
+export const appliesLate = (state: State, t: number): readonly State[] => {
   const { newest } = taskOf(state, t);
   if (newest.at !== 'late' || !fits(newest, state.object)) return IMPOSSIBLE;
   return [applied(state, t, newest, (task, write) => ({ ...task, newest: { ...write, at: 'unheard' } }))];
@@ -244,8 +244,9 @@ function neverBack(write: Write, known: Known, { durations, lags }: Bounds): Wri
 }
 
 function madeRoom({ newest, earlier }: Task, { late }: Bounds): readonly Write[] {
-  if (newest.at !== 'late') return earlier;
-  return late === 'any' ? [...earlier, newest] : [{ ...newest, stands: earlier[0]?.stands === true }];
+  // With an answer that is under way, a write may be applied after the read that does not show it.
+  if (late === 'any') return newest.at === 'late' || newest.at === 'unheard' ? [...earlier, newest] : earlier;
+  return newest.at !== 'late' ? earlier : [{ ...newest, stands: earlier[0]?.stands === true }];
 }
 
 /** A task sends a write other than a claim. */
@@ -282,7 +283,7 @@ const AFTER_GIVING_UP: Partial<Record<Step, Step>> = {
 };
 
 /** The last write known to be applied is this one (rule 3). */
-const adopted = ({ lasts, left, stands, name }: Write): Known => ({ lasts, left, stands, name });
+const adopted = ({ lasts, left, stands, name }: Known): Known => ({ lasts, left, stands, name });
 
 function ended(state: State, t: number, bounds: Bounds): State {
   const late = madeRoom(taskOf(state, t), bounds).filter(({ at }) => at === 'late');
@@ -331,27 +332,26 @@ export const losesRace: Act = (state, t, bounds) => {
   return step === 'claims' && newest.at === 'refused' ? [ended(state, t, bounds)] : IMPOSSIBLE;
 };
 
-/** What of a task's own the object shows. */
-export type Shown = 'newest' | 'known' | { readonly earlier: number };
-
-export function shownBy({ object, tasks }: State, t: number): Shown | undefined {
+/** The write of a task's own that the object shows. */
+export function shownBy({ object, tasks }: State, t: number): Known | undefined {
   const { newest, earlier, known } = tasks[t] as Task;
   if (object.body !== 'held') return undefined;
-  if (newest.stands) return 'newest';
-  const index = earlier.findIndex(({ stands }) => stands);
-  if (index >= 0) return { earlier: index };
-  return known.stands ? 'known' : undefined;
+  return [newest, ...earlier, known].find(({ stands }) => stands);
 }
+
+const isSame = (write: Known, shown: Known) =>
+  write === shown || (write.name !== undefined && write.name === shown.name);
 
 /** Rule 5: the object shows its claim. */
 export function findsClaim(
   state: State,
   t: number,
   bounds: Bounds,
-  shown: Shown | undefined,
+  shown: Known | undefined,
 ): readonly State[] {
   const { step, newest } = taskOf(state, t);
-  if (step !== 'reads its claim back' || shown !== 'newest' || !inTime(newest, bounds)) return IMPOSSIBLE;
+  if (step !== 'reads its claim back' || shown === undefined || !isSame(newest, shown)) return IMPOSSIBLE;
+  if (!inTime(newest, bounds)) return IMPOSSIBLE;
   return [begun(state, t)];
 }
 
@@ -369,6 +369,13 @@ export const isRenewed: Act = (state, t, bounds) => {
   return [withTask(state, t, { step: 'holds', known: adopted(newest), newest: NO_WRITE })];
 };
 
+/** It hears that it may not write, as by a 403: it was certainly not applied, and says nothing of the object. */
+export const isDenied: Act = (state, t) => {
+  const { step, newest } = taskOf(state, t);
+  if (step !== 'renews' || (newest.at !== 'under way' && newest.at !== 'refused')) return IMPOSSIBLE;
+  return [withTask(state, t, { step: 'holds', newest: NO_WRITE })];
+};
+
 /** It hears that its renewal was refused. */
 export const isRefused: Act = (state, t) => {
   const { step, newest } = taskOf(state, t);
@@ -377,19 +384,33 @@ export const isRefused: Act = (state, t) => {
 };
 
 /** Rule 5: what a task knows after the object has shown a write of its own. */
-function readBack(task: Task, shown: Shown): Pick<Task, 'known' | 'newest' | 'earlier'> {
-  const { known, newest, earlier } = task;
-  if (shown === 'known') return { known, newest, earlier };
-  if (shown === 'newest') return { known: adopted(newest), newest: NO_WRITE, earlier };
-  const write = earlier[shown.earlier] as Write;
-  return { known: adopted(write), newest, earlier: earlier.filter((other) => other !== write) };
+function readBack(
+  { known, newest, earlier }: Task,
+  shown: Known,
+): Pick<Task, 'known' | 'newest' | 'earlier'> {
+  if (isSame(known, shown)) return { known, newest, earlier };
+  return {
+    known: adopted(shown),
+    newest: isSame(newest, shown) ? NO_WRITE : newest,
+    earlier: earlier.filter((write) => !isSame(write, shown)),
+  };
 }
 
 /** The object shows that it still holds the id. */
-export function findsOwn(state: State, t: number, shown: Shown | undefined): readonly State[] {
+export function findsOwn(state: State, t: number, shown: Known | undefined): readonly State[] {
   const task = taskOf(state, t);
   if (task.step !== 'doubts' || shown === undefined || task.known.left <= 0) return IMPOSSIBLE;
   return [withTask(state, t, { step: 'holds', ...readBack(task, shown) })];
+}
+
+/** It does, and the write of the same attempt follows: the attempt may have begun before the stop point. */
+export function renewsAtOnce(
+  state: State,
+  t: number,
+  bounds: Bounds,
+  shown: Known | undefined,
+): readonly State[] {
+  return findsOwn(state, t, shown).flatMap((found) => sent(found, t, bounds, 'renews', 'held'));
 }
 
 /** The object shows that another task, or none, holds it. */
@@ -397,28 +418,35 @@ export function findsLost(
   state: State,
   t: number,
   bounds: Bounds,
-  shown: Shown | undefined,
+  shown: Known | undefined,
 ): readonly State[] {
   if (taskOf(state, t).step !== 'doubts' || shown !== undefined) return IMPOSSIBLE;
   return [ended(state, t, bounds)];
 }
 
-/** Rule 8: first the work ends. */
+/** Rule 8: first the work ends. In doubt of a write, the object is read then. */
 export const leaves: Act = (state, t) => {
   const { step, known } = taskOf(state, t);
-  if ((step !== 'holds' && step !== 'doubts') || known.left <= 0) return IMPOSSIBLE;
+  if (step !== 'doubts' || known.left <= 0) return IMPOSSIBLE;
   return [withTask(state, t, { step: 'releases', works: false })];
 };
 
-/** The object shows a lease of its own, and it sends the tombstone. */
+/** Rule 8: without a doubt it sends the tombstone at once. */
+export const releases: Act = (state, t, bounds) => {
+  const { step, known } = taskOf(state, t);
+  if (step !== 'holds' || known.left <= 0) return IMPOSSIBLE;
+  return sent(withTask(state, t, { works: false }), t, bounds, 'gives back', 'tombstone');
+};
+
+/** The object shows a lease of its own, and it sends the tombstone, perhaps past the deadline. */
 export function givesBack(
   state: State,
   t: number,
   bounds: Bounds,
-  shown: Shown | undefined,
+  shown: Known | undefined,
 ): readonly State[] {
   const task = taskOf(state, t);
-  if (task.step !== 'releases' || shown === undefined || task.known.left <= 0) return IMPOSSIBLE;
+  if (task.step !== 'releases' || shown === undefined) return IMPOSSIBLE;
   return sent(withTask(state, t, readBack(task, shown)), t, bounds, 'gives back', 'tombstone');
 }
 

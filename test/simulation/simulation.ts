@@ -1,5 +1,6 @@
 import { evictHolder } from '../../src/core/lease/operate/evict.js';
 import { StoreSession } from '../../src/core/lease/session/store-session.js';
+import { type Explanation, explain } from '../model/explain.js';
 import type { Violation } from './checks/invariants.js';
 import { type Engine, shippedEngine } from './engine.js';
 import {
@@ -31,6 +32,8 @@ export interface SimulationOptions {
   readonly allowed?: ReadonlySet<string> | undefined;
   /** Whether to keep the history. @default false */
   readonly recording?: boolean;
+  /** Whether to look for a path of the model. @default false */
+  readonly tracing?: boolean;
   /** @default the shipped one */
   readonly engine?: Engine;
   /** Gets the world before anything happens in it. */
@@ -44,6 +47,8 @@ export interface SeedResult {
   readonly counts: Counts;
   /** The names of everything that happened and could have been left out. */
   readonly happened: readonly string[];
+  /** What the model says; undefined unless it was asked for, and where the store goes back. */
+  readonly explanation?: Explanation | undefined;
   /** Empty unless it was asked for. */
   readonly history: readonly string[];
 }
@@ -67,7 +72,8 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   const { observesAges = false, ownsShards = false, knowsEpochs = false } = engine;
   const only: ReadonlySet<string> | undefined = options.only;
   const restores = knowsEpochs && only?.has(STORE_RESTORED) !== false ? drawRestores(conditions) : [];
-  const world = new World(conditions, { allowed, only, recording, observesAges, restores });
+  const tracing = options.tracing && restores.length === 0;
+  const world = new World(conditions, { allowed, only, recording, tracing, observesAges, restores });
   const { scheduler, invariants } = world;
   options.onWorld?.(world);
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
@@ -100,10 +106,22 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
     return invariants.violation === undefined;
   });
   if (invariants.violation === undefined) invariants.atEnd(started.length);
-  const { violation } = invariants;
+  const explanation = world.recorder && explain(world.recorder);
+  const violation = invariants.violation ?? withoutPath(explanation);
   if (violation !== undefined && world.recording)
     world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
-  return { seed, violation, counts: world.counts, happened: world.happened, history: world.history };
+  return {
+    seed,
+    violation,
+    counts: world.counts,
+    happened: world.happened,
+    explanation,
+    history: world.history,
+  };
+}
+
+function withoutPath(explanation: Explanation | undefined): Violation | undefined {
+  return explanation?.failure && { invariant: 'path', ...explanation.failure };
 }
 
 function described({ kind, target, lastsMs, size, times }: PlannedFault): string {
