@@ -212,8 +212,8 @@ class Path {
   readonly #looks = new Map<number, Look | undefined>();
   /** When each task has heard that, by its clock, and the states before. */
   readonly #doubts = new Map<number, { readonly clock: number; readonly states: readonly State[] }>();
-  /** The versions of the tasks that believe in a lease. */
-  readonly #tenures = new Map<number, number>();
+  /** The tasks that have got a lease, and not reported its loss. */
+  readonly #holders = new Set<number>();
   #problem: string | undefined;
 
   constructor(
@@ -228,6 +228,7 @@ class Path {
   /** @returns the problem, where the event has no path */
   follow(event: Exclude<TraceEvent, { kind: 'settings' }>): string | undefined {
     this.#problem = undefined;
+    if ('clock' in event) this.#pass(event);
     const before = this.#states;
     const after = this.#after(event);
     if (after.length > 0) {
@@ -261,7 +262,7 @@ class Path {
     const t = this.#numbers.get(event.task);
     if (t === undefined) return this.#states;
     this.#looks.delete(t);
-    return after(this.#passed(event, t), t, this.#bounds, this.#believing(event, t, mayAsk));
+    return after(this.#states, t, this.#bounds, this.#believing(event, t, mayAsk));
   }
 
   #isShown(event: Of<'shown'>): readonly State[] {
@@ -269,7 +270,9 @@ class Path {
     const task = this.#askers.get(event.request) ?? '';
     if (this.reads.seen.has(answer)) {
       const t = this.#numberOf(task);
-      return after(aged(this.#states, event.age), t, this.#bounds, sees);
+      return after(this.#states, t, this.#bounds, (state, task, bounds) =>
+        sees({ ...state, object: { ...state.object, age: event.age } }, task, bounds),
+      );
     }
     const t = this.#numbers.get(task);
     const name = this.#standing;
@@ -282,6 +285,7 @@ class Path {
 
   #sends(event: Of<'sends'>): readonly State[] {
     const { request, task, object, etag } = event;
+    this.#askers.set(request, task);
     const t = this.#numbers.get(task);
     const role = this.#roleOf(event, t);
     this.#writes.set(request, { role, object, age: this.reads.ages.get(request) ?? 0 });
@@ -297,12 +301,12 @@ class Path {
     }
     const act =
       role === 'claim' ? claims : role === 'renewal' ? this.#believing(event, t, renews) : this.#giving(t);
-    const tenure = this.#tenures.get(t);
-    if (role !== 'claim' && tenure !== undefined && object.version !== tenure) {
+    const tenure = this.#claimed.get(t);
+    if (object.version !== tenure) {
       this.#problem = `its version is ${object.version}, that of its tenure ${tenure}`;
       return [];
     }
-    return after(this.#passed(event, t), t, this.#bounds, act)
+    return after(this.#states, t, this.#bounds, act)
       .concat(role === 'renewal' ? this.#renewsAtOnce(event, t) : [])
       .map((state) => named(state, t, request))
       .filter((state) => this.#isSent(state, t, object, etag));
@@ -340,14 +344,13 @@ class Path {
       return this.#states;
     }
     const rise = object.version - this.#version;
-    const states =
+    const states = this.#states.flatMap((state) =>
       role === 'forced release'
-        ? aged(this.#states, write.age).flatMap((state) =>
-            rise === 1
-              ? evicts(state, this.#bounds).filter(({ object: { lasts } }) => lasts === object.durationMs)
-              : [],
-          )
-        : this.#states.flatMap((state) => applies(state, request, rise, object));
+        ? evicted(state, write, rise, this.#bounds)
+        : applies(state, request, rise, object),
+    );
+    if (states.length === 0)
+      this.#problem = `it follows version ${this.#version}, at an age of ${write.age} ms, and trusts its holder for ${object.durationMs} ms`;
     this.etag = etag;
     this.#version = object.version;
     this.#standing = object.kind === 'held' ? request : undefined;
@@ -357,8 +360,8 @@ class Path {
   #hears(event: Of<'hears'>): readonly State[] {
     const t = this.#numbers.get(event.task);
     if (t === undefined) return this.#states;
-    const states = this.#passed(event, t);
-    if (event.answer === 'read') return this.#hearsRead(event, t, states);
+    const states = this.#states;
+    if (event.answer === 'read') return this.#hearsRead(event, t);
     const role = this.#writes.get(event.request)?.role;
     if (role === undefined || !isOwn(role)) return states;
     if (event.answer === 'unknown') return each(states, t, this.#bounds, givesUp);
@@ -373,7 +376,8 @@ class Path {
     return refused.flatMap((state) => (isApplied(state) ? givesUp : REFUSED[role])(state, t, this.#bounds));
   }
 
-  #hearsRead(event: Of<'hears'>, t: number, states: readonly State[]): readonly State[] {
+  #hearsRead(event: Of<'hears'>, t: number): readonly State[] {
+    const states = this.#states;
     const look = this.#shown.get(answerOf(event));
     this.#looks.set(t, look);
     this.#doubts.set(t, { clock: event.clock, states });
@@ -388,10 +392,10 @@ class Path {
   #holds(event: Of<'holds'>): readonly State[] {
     const t = this.#numbers.get(event.task);
     if (t === undefined) return [];
-    const states = this.#passed(event, t);
+    const states = this.#states;
     // It may have lost it by then.
     if (event.until === undefined) return after(states, t, this.#bounds, isOut);
-    this.#tenures.set(t, this.#claimed.get(t) ?? 0);
+    this.#holders.add(t);
     return each(
       states,
       t,
@@ -403,8 +407,8 @@ class Path {
   #loses(event: Of<'loses'>): readonly State[] {
     const t = this.#numbers.get(event.task);
     if (t === undefined) return [];
-    this.#tenures.delete(t);
-    const states = this.#passed(event, t);
+    this.#holders.delete(t);
+    const states = this.#states;
     if (!event.toAnother) return after(states, t, this.#bounds, isOut);
     const look = this.#looks.get(t);
     return after(states, t, this.#bounds, (state, task, bounds) =>
@@ -433,12 +437,14 @@ class Path {
     return t;
   }
 
-  /** Time has passed by the task's clock. */
-  #passed({ clock }: { readonly clock: number }, t: number): readonly State[] {
+  /** Time passes by a task's clock. */
+  #pass({ task, clock }: { readonly task: string; readonly clock: number }): void {
+    const t = this.#numbers.get(task);
+    if (t === undefined) return;
     const by = clock - (this.#clocks[t] ?? clock);
     this.#clocks[t] = clock;
-    if (by === 0) return this.#states;
-    return this.#states.map(({ object, tasks }) => ({
+    if (by === 0) return;
+    this.#states = this.#states.map(({ object, tasks }) => ({
       object,
       tasks: tasks.with(t, countedDown(tasks[t] as Task, by)),
     }));
@@ -450,13 +456,14 @@ class Path {
     t: number,
     act: Act,
   ): Act {
-    if (until === undefined && !this.#tenures.has(t)) return act;
+    if (until === undefined && !this.#holders.has(t)) return act;
     const left = until === undefined ? 0 : until - clock;
     const isSame = (state: State) => {
       const task = taskOf(state, t);
       const leftThere = task.works ? task.known.left : 0;
       if (until === undefined ? leftThere === 0 : Math.abs(leftThere - left) < ROUNDING_MS) return true;
-      this.#problem = `it believes for ${left.toFixed(3)} ms, in the model for ${leftThere.toFixed(3)} ms`;
+      if (task.works)
+        this.#problem = `it believes for ${left.toFixed(3)} ms, in the model for ${leftThere.toFixed(3)} ms`;
       return false;
     };
     return (state, task, bounds) => act(state, task, bounds).filter(isSame);
@@ -494,7 +501,8 @@ class Path {
     const what = write === undefined ? 'a read' : `a ${write.role} of version ${write.object.version}`;
     if (event.kind === 'asks') return `sends ${what}`;
     if (event.kind === 'hears') return `hears of ${what}: ${event.answer}`;
-    return event.kind === 'sends' ? `sends ${what}` : `has ${what} answered`;
+    if (event.kind === 'sends') return `sends ${what}`;
+    return event.kind === 'applied' ? `has ${what} applied` : `has ${what} answered`;
   }
 }
 
@@ -531,6 +539,13 @@ function writeOf({ newest, earlier, known }: Task, name: number): Known | undefi
   return [newest, ...earlier, known].find((write) => write.name === name);
 }
 
+/** Rule 9, by the age that the operator has read. */
+function evicted(state: State, { age, object }: SentWrite, rise: number, bounds: Bounds): readonly State[] {
+  if (rise !== 1) return [];
+  const read = { ...state, object: { ...state.object, age } };
+  return evicts(read, bounds).filter(({ object: { lasts } }) => lasts === object.durationMs);
+}
+
 /** The store applies the write of this request, by whichever task, under way or late. */
 function applies(state: State, request: number, rise: number, { kind }: TracedObject): readonly State[] {
   const isIt = ({ name, version, body }: Write) =>
@@ -545,10 +560,6 @@ function applies(state: State, request: number, rise: number, { kind }: TracedOb
 function named({ object, tasks }: State, t: number, name: number): State {
   const task = tasks[t] as Task;
   return { object, tasks: tasks.with(t, { ...task, newest: { ...task.newest, name } }) };
-}
-
-function aged(states: readonly State[], age: number): readonly State[] {
-  return states.map((state) => ({ ...state, object: { ...state.object, age } }));
 }
 
 function distinct(states: readonly State[]): readonly State[] {
