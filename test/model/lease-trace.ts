@@ -53,6 +53,15 @@ export type TraceEvent = { /** True time, in milliseconds. */ readonly at: numbe
   | { readonly kind: 'settings'; readonly key: ''; readonly durationMs: number; readonly graceMs: number }
 );
 
+/** The events of one kind. */
+export type Traced<Kind extends TraceEvent['kind']> = Extract<TraceEvent, { kind: Kind }>;
+/** The events of one object. */
+export type ObjectEvent = Exclude<TraceEvent, { kind: 'settings' }>;
+
+/** An answer to a read: a request may be answered twice. */
+export const answerOf = ({ request, time }: { readonly request: number; readonly time: number }) =>
+  2 * request + time;
+
 /** What there is at the beginning. */
 export interface Trace {
   /** The etag of each object that no task has held yet. */

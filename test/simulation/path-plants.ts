@@ -74,7 +74,15 @@ export const PATH_PLANTS: readonly Plant[] = [
   {
     name: 'keeps-the-earlier-deadline',
     breaks: 'a holder that finds a later write of its own does not count from it (rule 5)',
-    edits: [{ file: keeper, from: 'this.#adopt(state, object.etag);', to: 'this.#etag = object.etag;' }],
+    edits: [
+      {
+        file: keeper,
+        from: 'this.#adopt(state, object.etag);',
+        to: `const { deadline } = this;
+            this.#adopt(state, object.etag);
+            this.#sentAt = deadline - this.#held.durationMs;`,
+      },
+    ],
   },
   {
     name: 'early-deadline',
@@ -84,6 +92,11 @@ export const PATH_PLANTS: readonly Plant[] = [
         file: keeper,
         from: 'return this.#sentAt + this.#held.durationMs;',
         to: 'return this.#sentAt + this.#held.durationMs - 100;',
+      },
+      {
+        file: keeper,
+        from: 'Math.ceil(this.deadline - sentAt)',
+        to: 'Math.ceil(this.deadline + 100 - sentAt)',
       },
     ],
   },
