@@ -1,9 +1,18 @@
 import {
   type Act,
   type Bounds,
+  countedDown,
+  type Known,
+  NEVER_HELD,
+  NEW_TASK,
+  refusesNewest,
+  type State,
+  type Task,
+  taskOf,
+} from './lease-model.js';
+import {
   begins,
   claims,
-  countedDown,
   findsClaim,
   findsLost,
   findsOwn,
@@ -13,20 +22,13 @@ import {
   isDenied,
   isRefused,
   isRenewed,
-  type Known,
   losesRace,
-  NEVER_HELD,
-  NEW_TASK,
-  refusesNewest,
   releases,
   releasesAgain,
   renews,
   renewsAtOnce,
-  type State,
   sees,
-  type Task,
-  taskOf,
-} from './lease-model.js';
+} from './lease-task.js';
 import { answerOf, type ObjectEvent, type Traced, type TracedObject } from './lease-trace.js';
 import {
   applies,

@@ -4,11 +4,22 @@ import {
   appliesLate,
   appliesNewest,
   type Bounds,
+  dropsEarlier,
+  evicts,
+  NEVER_HELD,
+  NEW_TASK,
+  refusesNewest,
+  type State,
+  type Step,
+  type Task,
+  taskOf,
+  ticks,
+  type Write,
+} from './lease-model.js';
+import {
   begins,
   claims,
-  dropsEarlier,
   ends,
-  evicts,
   findsClaim,
   findsLost,
   findsOwn,
@@ -20,22 +31,13 @@ import {
   isRenewed,
   leaves,
   losesRace,
-  NEVER_HELD,
-  NEW_TASK,
-  refusesNewest,
   releases,
   releasesAgain,
   renews,
   renewsAtOnce,
-  type State,
-  type Step,
   sees,
   shownBy,
-  type Task,
-  taskOf,
-  ticks,
-  type Write,
-} from './lease-model.js';
+} from './lease-task.js';
 
 /** The bounds of `lease.pml`, in ticks. */
 export function boundsInTicks(

@@ -4,11 +4,8 @@ import {
   appliesLate,
   appliesNewest,
   type Bounds,
-  ends,
   evicts,
-  givesUp,
   type Known,
-  leaves,
   NOW,
   type State,
   type Step,
@@ -16,6 +13,7 @@ import {
   taskOf,
   type Write,
 } from './lease-model.js';
+import { ends, givesUp, leaves } from './lease-task.js';
 import type { TracedObject } from './lease-trace.js';
 
 /** How many acts of a task may come one after the other which no event shows: it gives up, leaves and ends. */
