@@ -230,11 +230,11 @@ export class LeasePath {
       return this.#states;
     }
     const rise = object.version - this.#version;
-    const isNext = rise === 1;
-    const states = this.#states.flatMap((state) => {
-      if (role !== 'forced release') return applies(state, request, rise, object);
-      return isNext ? evicted(state, write.age, object.durationMs, this.#bounds) : [];
-    });
+    const states = this.#states.flatMap((state) =>
+      role === 'forced release'
+        ? evicted(state, write.age, rise, object, this.#bounds)
+        : applies(state, request, rise, object),
+    );
     if (states.length === 0)
       this.#problem = `it follows version ${this.#version}, at an age of ${write.age} ms, and trusts its holder for ${object.durationMs} ms`;
     this.etag = etag;
@@ -246,8 +246,8 @@ export class LeasePath {
   #hears(event: Traced<'hears'>): readonly State[] {
     const t = this.#numbers.get(event.task);
     if (t === undefined) return this.#states;
-    const states = this.#states;
     if (event.answer === 'read') return this.#hearsRead(event, t);
+    const states = this.#states;
     const role = this.#writes.get(event.request)?.role;
     if (role === undefined || !isOwn(role)) return states;
     if (event.answer === 'unknown') return each(states, t, this.#bounds, givesUp);
@@ -278,26 +278,21 @@ export class LeasePath {
   #holds(event: Traced<'holds'>): readonly State[] {
     const t = this.#numbers.get(event.task);
     if (t === undefined) return [];
-    const states = this.#states;
     // It may have lost it by then.
-    if (event.until === undefined) return reached(states, t, this.#bounds, isOut);
+    if (event.until === undefined) return reached(this.#states, t, this.#bounds, isOut);
     this.#holders.add(t);
-    return each(
-      states,
-      t,
-      this.#bounds,
-      this.#believing(event, t, (state) => [state]),
-    );
+    const same = this.#believing(event, t, (state) => [state]);
+    return each(this.#states, t, this.#bounds, same);
   }
 
   #loses(event: Traced<'loses'>): readonly State[] {
     const t = this.#numbers.get(event.task);
     if (t === undefined) return [];
     this.#holders.delete(t);
-    const states = this.#states;
-    if (!event.toAnother) return reached(states, t, this.#bounds, isOut);
+    if (!event.toAnother) return reached(this.#states, t, this.#bounds, isOut);
+    if (!this.#looks.has(t)) return [];
     const look = this.#looks.get(t);
-    return reached(states, t, this.#bounds, (state, task, bounds) =>
+    return reached(this.#states, t, this.#bounds, (state, task, bounds) =>
       findsLost(state, task, bounds, this.#seenIn(state, task, look)),
     );
   }

@@ -47,9 +47,16 @@ export function writeOf({ newest, earlier, known }: Task, name: number): Known |
 }
 
 /** Rule 9, by the age that the operator has read. */
-export function evicted(state: State, age: number, trustedMs: number, bounds: Bounds): readonly State[] {
+export function evicted(
+  state: State,
+  age: number,
+  rise: number,
+  { durationMs }: TracedObject,
+  bounds: Bounds,
+): readonly State[] {
+  if (rise !== 1) return [];
   const read = { ...state, object: { ...state.object, age } };
-  return evicts(read, bounds).filter(({ object: { lasts } }) => lasts === trustedMs);
+  return evicts(read, bounds).filter(({ object: { lasts } }) => lasts === durationMs);
 }
 
 /** The store applies the write of this request, by whichever task, under way or late. */
