@@ -211,7 +211,7 @@ describe('the simulator', () => {
     'finds nothing but that %s leaves the model',
     { timeout: 1_800_000 },
     async (name) => {
-      const { report } = await simulate(['--plant', name, '--from', '0', '--seeds', '1000']);
+      const { report } = await simulate(['--plant', name, '--from', '0', '--seeds', '300']);
       expect(report.violation).toBeUndefined();
     },
   );
