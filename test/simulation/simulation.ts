@@ -14,6 +14,7 @@ import {
   shardsBoundMs,
 } from './world/conditions.js';
 import { Host } from './world/host.js';
+import { LeaseRecorder } from './world/lease-recorder.js';
 import { Machine } from './world/machine.js';
 import { planLastRepairs, planMapDamage } from './world/map-damage.js';
 import { drawRestores, planRestores } from './world/restores.js';
@@ -68,13 +69,14 @@ const JUST_AFTER_MS = 0.01;
  */
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SeedResult> {
   const conditions = drawConditions(seed, options.size, options.only);
-  const { allowed, recording = false, engine = shippedEngine } = options;
+  const { allowed, recording = false, tracing, engine = shippedEngine } = options;
   const { observesAges = false, ownsShards = false, knowsEpochs = false } = engine;
   const only: ReadonlySet<string> | undefined = options.only;
   const restores = knowsEpochs && only?.has(STORE_RESTORED) !== false ? drawRestores(conditions) : [];
-  const tracing = options.tracing && restores.length === 0;
-  const world = new World(conditions, { allowed, only, recording, tracing, observesAges, restores });
+  const world = new World(conditions, { allowed, only, recording, observesAges, restores });
   const { scheduler, invariants } = world;
+  // Work on shards reads leases for its own reasons, and the model knows no store that goes back.
+  if (tracing && !ownsShards && restores.length === 0) world.recorder = new LeaseRecorder(world);
   options.onWorld?.(world);
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
   const started = hosts.filter((host, index) => {

@@ -16,7 +16,7 @@ import { timeless, UNKNOWN_AGE } from '../../support/timeless-store.js';
 import { Invariants } from '../checks/invariants.js';
 import { type Conditions, EPOCH_MS, type WorldFault } from './conditions.js';
 import { Dice } from './dice.js';
-import { LeaseRecorder } from './lease-recorder.js';
+import type { LeaseRecorder } from './lease-recorder.js';
 import { Machine } from './machine.js';
 import { OutsideLeases } from './outside-leases.js';
 import type { Restore } from './restores.js';
@@ -44,8 +44,6 @@ export interface WorldOptions {
   readonly only?: ReadonlySet<string> | undefined;
   /** Whether to keep the history as text. */
   readonly recording?: boolean;
-  /** Whether to keep what happens to the lease objects, for the model. */
-  readonly tracing?: boolean | undefined;
   /** See {@link Engine.observesAges}. */
   readonly observesAges?: boolean;
   /** When the store goes back; then it tells its epoch. @default never */
@@ -68,7 +66,7 @@ export class World {
   readonly restored: Restore[] = [];
 
   /** Keeps what happens to the lease objects, where that is wanted. */
-  readonly recorder: LeaseRecorder | undefined;
+  recorder: LeaseRecorder | undefined;
 
   /** The holder of leases that no task here can have. */
   readonly outside: OutsideLeases | undefined;
@@ -101,7 +99,6 @@ export class World {
     if (widens) this.outside = new OutsideLeases(ids, GROWN_FROM, EPOCH_MS);
     for (const kind of conditions.standing) this.counts.faults.set(kind, 1);
     if (conditions.initialised) this.#initialise();
-    if (options.tracing) this.recorder = new LeaseRecorder(this);
   }
 
   /** The store as a process uses it. */
