@@ -23,7 +23,9 @@
  * With TUNED the duration changes: a claim and a renewal have SHORT or DURATION, as any memory of the settings may have it. So there is no
  * settings object: contenders go by the duration in the lease.
  */
+#ifndef SHORT
 #define SHORT 2
+#endif
 
 /* ---- The planted bugs ---- */
 
@@ -316,7 +318,7 @@ inline apply(w, t) {
 proctype network(byte t) {
   do
   :: atomic { newest[t].at == under_way && FITS(newest[t]) -> apply(newest[t], t) }
-  /* An etag that does not fit, a 409 because something concurrent is in the way, or a refusal such as 403: it was not applied. */
+  /* An etag that does not fit, or a 409 because something concurrent is in the way: it was not applied. */
   :: atomic { newest[t].at == under_way -> printf("store: refuses what task %d wrote\n", t); forget(newest[t]); newest[t].at = refused }
   :: atomic { newest[t].at == late && FITS(newest[t]) -> apply(newest[t], t); newest[t].at = unheard }
   :: atomic { earlier[t].at == late && FITS(earlier[t]) -> apply(earlier[t], t);
@@ -441,7 +443,6 @@ inline begin(t) {
 
 /* Rule 5: keeper.ts, #readBack(). Which of this tenure's writes does the object show? */
 inline read_back(t) {
-  assert(NEVER_REVIVED(t));
   printf("task %d: sees that its own write stands\n", t);
   if
   :: SHOWN(newest[t]) -> adopt(t, newest[t], LEFT_OF(newest[t], t))
@@ -500,13 +501,18 @@ hold: /* holder.ts, #keep(). The deadline of known is what isValid() compares wi
        known[me].left = known[me].left + DURATION - SHORT; known[me].lasts = DURATION; goto hold }
 #endif
   :: atomic { ON_TIME(me) -> printf("task %d: renews\n", me); send(me, held, RENEWAL_MATCH(me), version[me]) }
-  :: atomic { LEFT(me) > 0 -> leave(me); goto release }
+  :: atomic { LEFT(me) > 0 -> leave(me);
+       send(me, RELEASE_BODY, (known[me].stands -> current : outdated), RELEASE_VERSION(me)); goto give_back }
   :: atomic { end(me); goto contend } /* A crash, whose guard ends the work; or rules 6 and 7, out of time. */
   fi;
+renewing:
   if
   :: atomic { newest[me].at == applied && NOT_OVER(me) ->
        assert(NEVER_REVIVED(me)); SENT_AT_REPLY(newest[me]); adopt(me, newest[me], newest[me].left); goto hold }
   :: atomic { newest[me].at == applied && !NOT_OVER(me) -> end(me); goto contend }
+  /* A refusal such as 403: it was certainly not applied, and says nothing of the object. */
+  :: atomic { newest[me].at == under_way || newest[me].at == refused ->
+       printf("task %d: may not write\n", me); forget(newest[me]); goto hold }
   :: atomic { newest[me].at == refused -> forget(newest[me])
 #ifdef REFUSAL_CLEARS
      ; bound[me] = (earlier[me].at == late -> earlier[me].left : FOR_EVER)
@@ -517,17 +523,20 @@ hold: /* holder.ts, #keep(). The deadline of known is what isValid() compares wi
 
 doubt: /* Rules 5 and 6: what became of the renewal is not known. */
   if
-  :: atomic { MINE(me) && NOT_OVER(me) -> read_back(me); goto hold }
+  :: atomic { MINE(me) && NOT_OVER(me) -> assert(NEVER_REVIVED(me)); read_back(me); goto hold }
+  /* The write that follows in the same attempt, which may have begun before the stop point. */
+  :: atomic { MINE(me) && NOT_OVER(me) -> assert(NEVER_REVIVED(me)); read_back(me); send(me, held, RENEWAL_MATCH(me), version[me]); goto renewing }
   :: atomic { !MINE(me) -> printf("task %d: finds that the lease is lost\n", me); end(me); goto contend }
   :: atomic { !ON_TIME(me) -> end(me); goto contend }
   :: atomic { LEFT(me) > 0 -> leave(me); goto release }
   fi;
 
-release: /* Rule 8: keeper.ts, giveBack(). The object is read wherever the etag may be out of date. */
+release: /* Rule 8: keeper.ts, giveBack(). The object is read wherever the etag may be out of date. The deadline may have passed. */
   if
-  :: atomic { MINE(me) && LEFT(me) > 0 -> read_back(me); send(me, RELEASE_BODY, (known[me].stands -> current : outdated), RELEASE_VERSION(me)) }
+  :: atomic { MINE(me) -> read_back(me); send(me, RELEASE_BODY, (known[me].stands -> current : outdated), RELEASE_VERSION(me)) }
   :: atomic { end(me); goto contend }
   fi;
+give_back:
   if
   :: atomic { newest[me].at == applied -> end(me); goto contend }
   :: atomic { newest[me].at == refused -> forget(newest[me]); goto release }

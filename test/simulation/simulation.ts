@@ -1,5 +1,6 @@
 import { evictHolder } from '../../src/core/lease/operate/evict.js';
 import { StoreSession } from '../../src/core/lease/session/store-session.js';
+import { type Explanation, explain } from '../model/explain.js';
 import type { Violation } from './checks/invariants.js';
 import { type Engine, shippedEngine } from './engine.js';
 import {
@@ -13,6 +14,7 @@ import {
   shardsBoundMs,
 } from './world/conditions.js';
 import { Host } from './world/host.js';
+import { LeaseRecorder } from './world/lease-recorder.js';
 import { Machine } from './world/machine.js';
 import { planLastRepairs, planMapDamage } from './world/map-damage.js';
 import { drawRestores, planRestores } from './world/restores.js';
@@ -31,6 +33,8 @@ export interface SimulationOptions {
   readonly allowed?: ReadonlySet<string> | undefined;
   /** Whether to keep the history. @default false */
   readonly recording?: boolean;
+  /** Whether to look for a path of the model. @default false */
+  readonly tracing?: boolean;
   /** @default the shipped one */
   readonly engine?: Engine;
   /** Gets the world before anything happens in it. */
@@ -44,6 +48,8 @@ export interface SeedResult {
   readonly counts: Counts;
   /** The names of everything that happened and could have been left out. */
   readonly happened: readonly string[];
+  /** What the model says; undefined unless it was asked for, and where the store goes back. */
+  readonly explanation?: Explanation | undefined;
   /** Empty unless it was asked for. */
   readonly history: readonly string[];
 }
@@ -63,12 +69,14 @@ const JUST_AFTER_MS = 0.01;
  */
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SeedResult> {
   const conditions = drawConditions(seed, options.size, options.only);
-  const { allowed, recording = false, engine = shippedEngine } = options;
+  const { allowed, recording = false, tracing, engine = shippedEngine } = options;
   const { observesAges = false, ownsShards = false, knowsEpochs = false } = engine;
   const only: ReadonlySet<string> | undefined = options.only;
   const restores = knowsEpochs && only?.has(STORE_RESTORED) !== false ? drawRestores(conditions) : [];
   const world = new World(conditions, { allowed, only, recording, observesAges, restores });
   const { scheduler, invariants } = world;
+  // Work on shards reads leases for its own reasons, and the model knows no store that goes back.
+  if (tracing && !ownsShards && restores.length === 0) world.recorder = new LeaseRecorder(world);
   options.onWorld?.(world);
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
   const started = hosts.filter((host, index) => {
@@ -100,10 +108,22 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
     return invariants.violation === undefined;
   });
   if (invariants.violation === undefined) invariants.atEnd(started.length);
-  const { violation } = invariants;
+  const explanation = world.recorder && explain(world.recorder);
+  const violation = invariants.violation ?? withoutPath(explanation);
   if (violation !== undefined && world.recording)
     world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
-  return { seed, violation, counts: world.counts, happened: world.happened, history: world.history };
+  return {
+    seed,
+    violation,
+    counts: world.counts,
+    happened: world.happened,
+    explanation,
+    history: world.history,
+  };
+}
+
+function withoutPath(explanation: Explanation | undefined): Violation | undefined {
+  return explanation?.failure && { invariant: 'path', ...explanation.failure };
 }
 
 function described({ kind, target, lastsMs, size, times }: PlannedFault): string {

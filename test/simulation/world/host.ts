@@ -212,6 +212,7 @@ export class Host {
       const lease = await this.#acquire(run, dice);
       run.watched = { name: run.name, process: run.process, lease, workRuns: () => run.child?.acts ?? false };
       world.invariants.onAcquired(run.watched);
+      world.recorder?.onAcquired(run.watched);
       run.ids = new IdMaker({ world, process: run.process, dice: dice.fork(8), name: run.name, lease });
       run.ids.begin();
       if (this.engine.ownsShards) {
@@ -266,8 +267,10 @@ export class Host {
     else if (event.type === 'renewed') run.guard?.extend(event.deadline);
     else if (event.type === 'retiring' && run.watched !== undefined)
       world.invariants.onRetiring(run.watched, event.size);
-    else if (event.type === 'lost' && run.watched !== undefined)
+    else if (event.type === 'lost' && run.watched !== undefined) {
       world.invariants.onLost(run.watched, event.error);
+      world.recorder?.onLost(run.watched, event.error);
+    }
   }
 
   /** A program that works while `isValid()` says so, and ends by itself or with its lease. */

@@ -35,6 +35,8 @@ interface Request<Reply> {
   readonly key: string;
   /** What is to be written, if anything. */
   readonly body?: string;
+  /** Of the object that is to be replaced. */
+  readonly etag?: string;
   /** The waiting caller has given it up. */
   readonly signal?: AbortSignal | undefined;
   readonly apply: (sender: Sender) => Reply;
@@ -116,7 +118,7 @@ export class SimulatedStore implements LeaseStore {
     const { bucket, invariants } = this.options.world;
     const apply = (sender: Sender) =>
       invariants.afterWrite(key, body, metadata, bucket.replace(key, body, metadata, etag), sender);
-    return this.#send({ operation: 'replace', key, body, signal, apply });
+    return this.#send({ operation: 'replace', key, body, etag, signal, apply });
   }
 
   discardProbe(key: string): Promise<void> {
@@ -161,7 +163,9 @@ export class SimulatedStore implements LeaseStore {
         resolve(reply);
       };
       const epoch = world.restored.length;
-      const call: Call<Reply> = { ...request, sender, epoch, dice: dice.fork(2), resolve: hear, reject };
+      const made: Call<Reply> = { ...request, sender, epoch, dice: dice.fork(2), resolve: hear, reject };
+      const followed = world.recorder?.follow(name, process, made);
+      const call = followed === undefined ? made : { ...made, ...followed };
       const number = this.#requests;
       if (world.recording) world.note(name, `#${number} ${operation} ${key}`);
       const fault = this.#drawFault(dice, call, number);

@@ -16,6 +16,7 @@ import { timeless, UNKNOWN_AGE } from '../../support/timeless-store.js';
 import { Invariants } from '../checks/invariants.js';
 import { type Conditions, EPOCH_MS, type WorldFault } from './conditions.js';
 import { Dice } from './dice.js';
+import type { LeaseRecorder } from './lease-recorder.js';
 import { Machine } from './machine.js';
 import { OutsideLeases } from './outside-leases.js';
 import type { Restore } from './restores.js';
@@ -63,6 +64,9 @@ export class World {
   outages = 0;
   /** How often the store has gone back, and how: as many epochs are over. */
   readonly restored: Restore[] = [];
+
+  /** Keeps what happens to the lease objects, where that is wanted. */
+  recorder: LeaseRecorder | undefined;
 
   /** The holder of leases that no task here can have. */
   readonly outside: OutsideLeases | undefined;

@@ -9,7 +9,7 @@ import { isTrimmed } from '../setup/tiers.js';
 const run = promisify(execFile);
 
 /** How deep SPIN may search; it says so when that is not enough. */
-const MAX_DEPTH = 2_000_000;
+const MAX_DEPTH = 3_000_000;
 
 /** What SPIN says when it has not seen every state. */
 const INCOMPLETE =

@@ -25,8 +25,8 @@ async function simulate(seconds: number, least: number, ...more: string[]): Prom
 }
 
 it(
-  `keeps every promise of the engine under every fault, for ${SECONDS} s from a start seed that is new every time`,
-  () => simulate(SECONDS, SECONDS),
+  `keeps every promise of the engine, and to the model, under every fault, for ${SECONDS} s from a start seed that is new every time`,
+  () => simulate(SECONDS, SECONDS, '--traces'),
   (SECONDS + 60) * 1_000,
 );
 
