@@ -17,7 +17,7 @@ export async function plantTree(plant: Plant): Promise<URL> {
   const planted = join(built, 'planted', `${plant.name}-${process.pid}`);
   process.once('exit', () => rmSync(planted, { recursive: true, force: true }));
   await rm(planted, { recursive: true, force: true });
-  for (const part of ['src', 'test/simulation', 'test/support']) {
+  for (const part of ['src', 'test/model', 'test/simulation', 'test/support']) {
     for (const file of await readdir(join(built, part), { recursive: true })) {
       if (!file.endsWith('.js')) continue;
       const path = join(planted, part, file);

@@ -2,6 +2,7 @@
 // its own of this file.
 
 import { parentPort, workerData } from 'node:worker_threads';
+import type { ShardsExplanation } from '../model/explain-shards.js';
 import type { Engine } from './engine.js';
 import { ENGINES, RECIPES } from './engines.js';
 import { Pulse, RunControl } from './seeds/run-control.js';
@@ -55,7 +56,8 @@ const engine = settings.engine === RECIPES ? undefined : engineCalled(settings.e
 function simulated(seed: number, more: Pick<SimulationOptions, 'allowed' | 'recording'>) {
   pulse.beat(seed);
   if (engine === undefined) return simulateRecipes(seed, { only, ...more });
-  return simulate(seed, { size, only: only as Set<FaultKind> | undefined, engine, ...more });
+  const { traces: tracing } = settings;
+  return simulate(seed, { size, only: only as Set<FaultKind> | undefined, engine, tracing, ...more });
 }
 
 async function run({ first, count }: { first: number; count: number }): Promise<ChunkResult> {
@@ -63,14 +65,27 @@ async function run({ first, count }: { first: number; count: number }): Promise<
   const histories: SeedHistory[] = [];
   let violated: ViolatedSeed | undefined;
   for (let seed = first; seed < first + count && control.wants(seed - settings.from); seed += 1) {
-    const { violation, counts, history } = await simulated(seed, { recording: settings.recording });
-    addSeed(tally, counts, violation !== undefined);
+    const result = await simulated(seed, { recording: settings.recording });
+    const { violation, counts, history } = result;
+    addSeed(
+      tally,
+      { ...counts, traced: tracedShards('shards' in result ? result.shards : undefined) },
+      violation !== undefined,
+    );
     if (settings.recording) histories.push({ seed, lines: history });
     if (violation === undefined) continue;
     violated = { seed, violation };
     control.limitTo(seed - settings.from);
   }
   return { kind: 'ran', tally, violated, histories };
+}
+
+/** What the model of shards has seen of a seed, as the report calls it. */
+function tracedShards(explanation: ShardsExplanation | undefined): Readonly<Record<string, number>> {
+  if (explanation === undefined) return {};
+  const { acts, leftOut } = explanation;
+  const maps = leftOut === undefined ? 'maps of shards with a path' : `maps of shards left: ${leftOut}`;
+  return { [maps]: 1, 'acts on shards with a path': acts };
 }
 
 async function shrunk({ seed, maxRuns }: { seed: number; maxRuns: number }): Promise<ShrunkViolation> {

@@ -1,5 +1,6 @@
 import { evictHolder } from '../../src/core/lease/operate/evict.js';
 import { StoreSession } from '../../src/core/lease/session/store-session.js';
+import { explainShards, type ShardsExplanation } from '../model/explain-shards.js';
 import type { Violation } from './checks/invariants.js';
 import { type Engine, shippedEngine } from './engine.js';
 import {
@@ -31,6 +32,8 @@ export interface SimulationOptions {
   readonly allowed?: ReadonlySet<string> | undefined;
   /** Whether to keep the history. @default false */
   readonly recording?: boolean;
+  /** Whether to look for a path of the model. @default false */
+  readonly tracing?: boolean;
   /** @default the shipped one */
   readonly engine?: Engine;
   /** Gets the world before anything happens in it. */
@@ -44,6 +47,8 @@ export interface SeedResult {
   readonly counts: Counts;
   /** The names of everything that happened and could have been left out. */
   readonly happened: readonly string[];
+  /** What the model of shards says; undefined unless it was asked for. */
+  readonly shards?: ShardsExplanation | undefined;
   /** Empty unless it was asked for. */
   readonly history: readonly string[];
 }
@@ -63,11 +68,11 @@ const JUST_AFTER_MS = 0.01;
  */
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SeedResult> {
   const conditions = drawConditions(seed, options.size, options.only);
-  const { allowed, recording = false, engine = shippedEngine } = options;
+  const { allowed, recording = false, tracing, engine = shippedEngine } = options;
   const { observesAges = false, ownsShards = false, knowsEpochs = false } = engine;
   const only: ReadonlySet<string> | undefined = options.only;
   const restores = knowsEpochs && only?.has(STORE_RESTORED) !== false ? drawRestores(conditions) : [];
-  const world = new World(conditions, { allowed, only, recording, observesAges, restores });
+  const world = new World(conditions, { allowed, only, recording, tracing, observesAges, restores });
   const { scheduler, invariants } = world;
   options.onWorld?.(world);
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
@@ -100,10 +105,16 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
     return invariants.violation === undefined;
   });
   if (invariants.violation === undefined) invariants.atEnd(started.length);
-  const { violation } = invariants;
+  const { recorder } = invariants.shards;
+  const shards = recorder && explainShards(recorder);
+  const violation = invariants.violation ?? withoutPath(shards);
   if (violation !== undefined && world.recording)
     world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
-  return { seed, violation, counts: world.counts, happened: world.happened, history: world.history };
+  return { seed, violation, counts: world.counts, happened: world.happened, shards, history: world.history };
+}
+
+function withoutPath(explanation: ShardsExplanation | undefined): Violation | undefined {
+  return explanation?.failure && { invariant: 'path', ...explanation.failure };
 }
 
 function described({ kind, target, lastsMs, size, times }: PlannedFault): string {

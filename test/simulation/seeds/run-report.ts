@@ -49,6 +49,7 @@ export function replayCommand({ options, plant }: RunReport, seed: number): stri
     `--from ${seed}`,
     plant && `--plant ${plant.name}`,
     options.engine !== 'shipped' && `--engine ${options.engine}`,
+    options.traces && '--traces',
     options.only && `--only ${options.only.join(',')}`,
     hosts !== DEFAULT_SIZE.hosts && `--hosts ${hosts}`,
     ids !== DEFAULT_SIZE.ids && `--ids ${ids}`,
@@ -117,6 +118,7 @@ function figures({ tally, tookMs, cpuMs }: RunResult, jobs: number): string {
     ['requests', grouped(tally.requests)],
     ['unique ids', grouped(tally.ids)],
     ['violations', grouped(tally.violations)],
+    ...Object.entries(tally.traced).map(([what, count]) => [what, grouped(count)] as const),
     ['seconds', (tookMs / 1_000).toFixed(1)],
     ['CPU seconds', (cpuMs / 1_000).toFixed(1)],
     ['seeds/s', perSecond(tally.seeds, tookMs)],
@@ -124,7 +126,8 @@ function figures({ tally, tookMs, cpuMs }: RunResult, jobs: number): string {
     ['seeds/CPU second', perSecond(tally.seeds, cpuMs)],
   ];
   const width = Math.max(...rows.map(([, value]) => value.length));
-  return rows.map(([name, value]) => `${name.padEnd(18)} ${value.padStart(width)}`).join('\n');
+  const named = Math.max(18, ...rows.map(([name]) => name.length));
+  return rows.map(([name, value]) => `${name.padEnd(named)} ${value.padStart(width)}`).join('\n');
 }
 
 function faultTable({ tally }: RunResult): string[] {

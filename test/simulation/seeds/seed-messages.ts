@@ -8,6 +8,8 @@ export interface ThreadSettings {
   readonly only: readonly string[] | undefined;
   /** A name out of `ENGINE_NAMES`. */
   readonly engine: string;
+  /** Whether to look for a path of the model. */
+  readonly traces: boolean;
   /** Whether to keep the histories of all seeds. */
   readonly recording: boolean;
   /** The first seed of the run, in whichever thread. */

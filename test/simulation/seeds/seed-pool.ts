@@ -4,7 +4,8 @@ import { SeedThread } from './seed-thread.js';
 import { addTally, emptyTally, type Tally } from './tally.js';
 
 /** What the threads of a pool simulate, and with which code. */
-export interface PoolOptions extends Pick<ThreadSettings, 'size' | 'only' | 'engine' | 'recording' | 'from'> {
+export interface PoolOptions
+  extends Pick<ThreadSettings, 'size' | 'only' | 'engine' | 'traces' | 'recording' | 'from'> {
   /** The URL of the compiled `seed-worker.js`. */
   readonly code: URL;
   /** How many threads. */

@@ -75,13 +75,14 @@ async function simulateSeeds(
   code: URL,
   io: SimulateIo,
 ): Promise<number> {
-  const { seeds, maxMs, jobs, size, only, engine, history, from } = options;
+  const { seeds, maxMs, jobs, size, only, engine, traces, history, from } = options;
   const pool = await SeedPool.start({
     code,
     jobs: Math.min(jobs, seeds),
     size,
     only,
     engine,
+    traces,
     recording: history,
     from,
   });

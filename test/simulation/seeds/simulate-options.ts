@@ -21,6 +21,8 @@ export interface SimulateOptions {
   /** How many threads simulate. */
   readonly jobs: number;
   readonly size: Required<SimulationSize>;
+  /** Whether to look for a path of the model. */
+  readonly traces: boolean;
   /** Whether to print every line of every seed's history. */
   readonly history: boolean;
   /** Whether to look for the smallest part of a violation. */
@@ -42,6 +44,8 @@ export interface PlantChoice {
 
 export const DEFAULT_SIZE: Required<SimulationSize> = { hosts: 8, ids: 4, spanMs: 75_000 };
 
+/** The engines that a model is a model of. */
+const TRACED = ['shards'];
 /** The faults of all engines' worlds. */
 const KINDS = [...new Set(ENGINE_NAMES.flatMap(faultKindsOf))];
 
@@ -110,6 +114,7 @@ export function readOptions(
         .argParser(span)
         .default(DEFAULT_SIZE.spanMs, '75s'),
     )
+    .option('--traces', `checks that what happens is a path of the model (${TRACED.join(', ')})`, false)
     .option('--history', 'prints everything that happens in each seed', false)
     .option('--no-shrink', 'leaves a violation as it was found')
     .option('--json', 'reports in one JSON object', false)
@@ -139,6 +144,8 @@ export function readOptions(
   }
   const { plant, only } = rest;
   const engine = plants.find(({ name }) => name === plant)?.engine ?? rest.engine;
+  if (rest.traces && !TRACED.includes(engine))
+    program.error(`--traces: expected --engine ${TRACED.join(' or ')} with it, got ${engine}`);
   return {
     ...rest,
     engine,

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { ALL_PLANTS } from '../../../simulation/all-plants.js';
 import { MUSEUM } from '../../../simulation/museum.js';
 import { MUSEUM_PLANTS } from '../../../simulation/museum-plants.js';
+import { SHARD_PATH_PLANTS } from '../../../simulation/shard-path-plants.js';
 import { harnessFile, packageRoot } from '../../../support/package-root.js';
 import { killAll, runProcess } from '../../../support/processes.js';
 import { isTrimmed } from '../../../support/setup/tiers.js';
@@ -66,6 +67,8 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'refusal-clears': ['deadline', 'exclusion'],
   'takes-by-settings': ['exclusion'],
   'forgets-the-longest': ['times'],
+  // They keep every promise, and leave the model.
+  ...Object.fromEntries(SHARD_PATH_PLANTS.map(({ name }) => [name, ['path']])),
   // On a store that goes back.
   'epoch-without-waiting': ['exclusion', 'fencing'],
   'free-ids-at-once': ['exclusion', 'fencing'],
@@ -174,7 +177,8 @@ async function expectFound(
   const range = isTrimmed
     ? ['--from', String(documented), '--seeds', '1', '--jobs', '1']
     : ['--from', '0', '--seeds', String(MOST_SEEDS)];
-  const { code, report } = await simulate(['--plant', name, ...range]);
+  const traces = foundBy?.includes('path') ? ['--traces'] : [];
+  const { code, report } = await simulate(['--plant', name, ...traces, ...range]);
   expect(report.violation, JSON.stringify(report)).toBeTruthy();
   expect(foundBy).toContain(report.violation?.invariant);
   expect(report.violation?.seed).toBe(documented);
@@ -200,6 +204,15 @@ describe('the simulator', () => {
     async (name) => {
       const { seed, foundBy } = MUSEUM.find(({ plant }) => plant === name) ?? {};
       await expectFound(name, seed ?? Number.NaN, [foundBy ?? '']);
+    },
+  );
+
+  it.each(isTrimmed ? [] : SHARD_PATH_PLANTS.map(({ name }) => name))(
+    'finds nothing but that %s leaves the model',
+    { timeout: 1_800_000 },
+    async (name) => {
+      const { report } = await simulate(['--plant', name, '--from', '0', '--seeds', '300']);
+      expect(report.violation).toBeUndefined();
     },
   );
 });
