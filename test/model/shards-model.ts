@@ -105,25 +105,26 @@ export function handOn(bounds: Bounds, state: State, node: number, shard: number
 }
 
 /**
- * What a write may do with a shard. The content is chosen when it is applied, as in shards.pml.
+ * Whether a write may do this with a shard. The content is chosen when it is applied, as in shards.pml.
  *
  * @param by the node that hands on (T5); undefined for any task that takes what has no owner, or one whose tenure is
  *   proven over (T6)
  */
-export function changes(
+export function mayChange(
   bounds: Bounds,
   state: State,
   by: number | undefined,
   shard: number,
-): readonly Change[] {
+  change: Change,
+): boolean {
   const { owner } = at(presentMap(state), shard);
   const hasSent = by !== undefined && hasHandedOn(state, by, shard);
+  if (change === 'copied') return !hasSent || (bounds.shards > 1 && !state.calm);
   const isFree = by === undefined && (owner === NO_OWNER || isOver(bounds, state, owner));
-  const owners = hasSent || isFree ? tenures(bounds, state) : [];
-  return hasSent && (bounds.shards === 1 || state.calm) ? owners : [...owners, 'copied'];
+  return (hasSent || isFree) && mayOwn(bounds, state, change);
 }
 
-/** T1, T3: the next epoch. Every change has to be one of {@link changes}. */
+/** T1, T3: the next epoch. */
 export function write(
   bounds: Bounds,
   state: State,
@@ -135,7 +136,7 @@ export function write(
   if (by === undefined ? state.calm : !before.some((_, shard) => hasHandedOn(state, by, shard)))
     return undefined;
   if (epoch > bounds.epochs + (state.calm ? 2 : 0)) return undefined;
-  if (!content.every((change, shard) => changes(bounds, state, by, shard).includes(change))) return undefined;
+  if (!content.every((change, shard) => mayChange(bounds, state, by, shard, change))) return undefined;
   const given = (owner: number): Owned => (owner === NO_OWNER ? NONE : { owner, token: epoch });
   return isApplied(
     state,
@@ -189,16 +190,11 @@ export function isOver({ tenures }: Bounds, { nodes }: State, tenure: number): b
   return tenure % tenures < version || (tenure % tenures === version && lease === 'over');
 }
 
-/** Those that a plan may name, however foolish it is, and none. */
-function tenures(bounds: Bounds, { nodes }: State): readonly number[] {
-  const all = nodes.flatMap((node, index) =>
-    Array.from({ length: bounds.tenures }, (_, version) => ({ ...node, index, own: version })),
-  );
-  const named = all.filter(({ own, version, lease }) => {
-    if (bounds.anyTenures) return lease !== 'over';
-    return bounds.futureOwners === true || own <= version;
-  });
-  return [NO_OWNER, ...named.map(({ index, own }) => index * bounds.tenures + own)];
+/** Any tenure, however foolish the plan is, or none. */
+function mayOwn({ anyTenures, futureOwners, tenures }: Bounds, { nodes }: State, owner: number): boolean {
+  if (owner === NO_OWNER || futureOwners) return true;
+  const { version, lease } = at(nodes, Math.floor(owner / tenures));
+  return anyTenures ? lease !== 'over' : owner % tenures <= version;
 }
 
 /** T4: id and version, in the map that it follows. */

@@ -45,10 +45,12 @@ function successors(bounds: Bounds, state: State): State[] {
   const nodes = [...state.nodes.keys()];
   const shards = [...Array(bounds.shards).keys()];
   const epochs = [...Array(state.maps.length).keys()];
+  const tenures = [...Array(bounds.nodes * bounds.tenures).keys()];
+  const changes: readonly Change[] = ['copied', model.NO_OWNER, ...tenures];
   const writes = (by: number | undefined) =>
-    product(shards.map((shard) => model.changes(bounds, state, by, shard))).map((content) =>
-      model.write(bounds, state, by, content),
-    );
+    product(
+      shards.map((shard) => changes.filter((change) => model.mayChange(bounds, state, by, shard, change))),
+    ).map((content) => model.write(bounds, state, by, content));
   return [
     ...nodes.flatMap((node) => [
       ...epochs.map((epoch) => model.follow(state, node, epoch + 1)),
