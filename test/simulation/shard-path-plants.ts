@@ -27,7 +27,7 @@ export const SHARD_PATH_PLANTS: readonly Plant[] = [
   ),
   plant(
     'token-of-followed-epoch',
-    'a shard starts with the epoch that its owner follows as its token (T4)',
+    'a shard starts with the followed epoch as its token (T4)',
     {
       file: holdings,
       from: 'const owned = ownedBy(map, me);',
@@ -58,13 +58,4 @@ export const SHARD_PATH_PLANTS: readonly Plant[] = [
     { file: member, from: 'if (haveEnded || due.isNow)', to: 'if (due.isNow && !haveEnded)' },
     { file: member, from: 'const LEAVE_TIMEOUT_MS = 2_000;', to: 'const LEAVE_TIMEOUT_MS = 8_000;' },
   ),
-  plant('starts-before-following', 'a shard starts before its map is followed (T4)', {
-    file: member,
-    from: `if (isNew)
-            this.#emit({ type: 'epoch', epoch: map.epoch });
-        this.#holdings.follow(map, this.#me);`,
-    to: `this.#holdings.follow(map, this.#me);
-        if (isNew)
-            this.#emit({ type: 'epoch', epoch: map.epoch });`,
-  }),
 ];
