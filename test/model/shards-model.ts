@@ -1,7 +1,6 @@
 /**
- * shards.pml in TypeScript: each step as a pure function of a plain state. The same functions serve a search with
- * SPIN's bounds (`shards-search.ts`) and the check of a trace (`shards-path.ts`). A step that is not possible returns
- * undefined. Rules, names and comments are those of shards.pml; it wins.
+ * A copy of shards.pml: each step as a pure function of a plain state, or undefined where it is not possible. The same
+ * functions serve a search with SPIN's bounds (`shards-states.ts`) and the check of a trace (`explain-shards.ts`).
  */
 
 /** What shards.pml takes as `-D`. A trace has as many of each as it needs. */
@@ -20,14 +19,14 @@ export interface Bounds {
 }
 
 /** Of a shard in a map. */
-export interface Owned {
+interface Owned {
   /** A tenure: node * tenures + version; {@link NO_OWNER} for none. */
   readonly owner: number;
   /** The epoch of the write that made it the owner; 0 for none. */
   readonly token: number;
 }
 
-export interface Node {
+interface Node {
   readonly version: number;
   /** Evicted: a tombstone that its holder has not seen. */
   readonly lease: 'valid' | 'evicted' | 'over';
@@ -37,7 +36,7 @@ export interface Node {
 }
 
 /** Of a node on a shard. */
-export interface Work {
+interface Work {
   /** The token of what runs, 0 nothing. */
   readonly runs: number;
   /** T5: the epoch under which it sent a hand-on that may yet be applied. */
@@ -185,7 +184,7 @@ export function calmDown(bounds: Bounds, state: State): State | undefined {
 }
 
 /** Whether a tenure is over for good (T0). */
-export function isOver({ tenures }: Bounds, { nodes }: State, tenure: number): boolean {
+function isOver({ tenures }: Bounds, { nodes }: State, tenure: number): boolean {
   const { version, lease } = at(nodes, Math.floor(tenure / tenures));
   return tenure % tenures < version || (tenure % tenures === version && lease === 'over');
 }

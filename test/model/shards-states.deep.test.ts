@@ -3,14 +3,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../support/package-root.js';
 import { documentedStates } from '../support/programs/spin.js';
-import { isTrimmed } from '../support/setup/tiers.js';
 import type { Bounds } from './shards-model.js';
-import { countStates } from './shards-search.js';
+import { countStates } from './shards-states.js';
 
 // The page has SPIN's numbers: shards.deep.test.ts compares them.
-
-/** Runs that the trimmed tier leaves out: they take longer than some seconds. */
-const LARGE = 500_000;
 
 const page = readFileSync(join(packageRoot, 'docs/design/shards.md'), 'utf8');
 const [, rules = ''] = /### Rules T1 to T8\n(.*?)\n#/s.exec(page) ?? [];
@@ -37,15 +33,12 @@ function boundsOf(run: string): Bounds | undefined {
   };
 }
 
-describe('the model of shards in TypeScript', { timeout: 900_000 }, () => {
+describe('the copy of the model of shards', { timeout: 900_000 }, () => {
   it('is compared with SPIN for every run without a planted bug', () => {
     expect(sound.map(({ run }) => run)).toHaveLength(8);
   });
 
-  it.each(sound.filter(({ states }) => !isTrimmed || states < LARGE))(
-    'has as many states as SPIN finds: $run',
-    ({ bounds, states }) => {
-      expect(countStates(bounds)).toBe(states);
-    },
-  );
+  it.each(sound)('has as many states as SPIN finds: $run', ({ bounds, states }) => {
+    expect(countStates(bounds)).toBe(states);
+  });
 });
