@@ -3,10 +3,14 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../support/package-root.js';
 import { documentedStates } from '../support/programs/spin.js';
+import { isTrimmed } from '../support/setup/tiers.js';
 import type { Bounds } from './shards-model.js';
 import { countStates } from './shards-states.js';
 
 // The page has SPIN's numbers: shards.deep.test.ts compares them.
+
+/** The trimmed tier leaves out what takes longer than some seconds. */
+const MOST_STATES = isTrimmed ? 200_000 : Number.POSITIVE_INFINITY;
 
 const page = readFileSync(join(packageRoot, 'docs/design/shards.md'), 'utf8');
 const [, rules = ''] = /### Rules T1 to T8\n(.*?)\n#/s.exec(page) ?? [];
@@ -38,7 +42,10 @@ describe('the copy of the model of shards', { timeout: 900_000 }, () => {
     expect(sound.map(({ run }) => run)).toHaveLength(8);
   });
 
-  it.each(sound)('has as many states as SPIN finds: $run', ({ bounds, states }) => {
-    expect(countStates(bounds)).toBe(states);
-  });
+  it.each(sound.filter(({ states }) => states < MOST_STATES))(
+    'has as many states as SPIN finds: $run',
+    ({ bounds, states }) => {
+      expect(countStates(bounds)).toBe(states);
+    },
+  );
 });

@@ -37,6 +37,7 @@ describe('the options of the simulation', () => {
       only: undefined,
       jobs: availableParallelism(),
       size: { hosts: 8, ids: 4, spanMs: 75_000 },
+      traces: false,
       history: false,
       shrink: true,
       json: false,
@@ -53,7 +54,7 @@ describe('the options of the simulation', () => {
 
   it('can all be given', () => {
     const line =
-      '--seeds 5 --from 7 --plant aba --only pause,slow --jobs 3 --hosts 20 --ids 9 --span 2.5m --history --no-shrink --json';
+      '--seeds 5 --from 7 --plant aba --engine shards --only pause,slow --jobs 3 --hosts 20 --ids 9 --span 2.5m --traces --history --no-shrink --json';
     expect(read(...line.split(' ')).options).toMatchObject({
       seeds: 5,
       from: 7,
@@ -61,6 +62,7 @@ describe('the options of the simulation', () => {
       only: ['pause', 'slow'],
       jobs: 3,
       size: { hosts: 20, ids: 9, spanMs: 150_000 },
+      traces: true,
       history: true,
       shrink: false,
       json: true,
@@ -95,6 +97,7 @@ describe('the options of the simulation', () => {
     ['--span 64s', /--span.*a time from 65s to 24h, got "64s"/],
     ['--history --seconds 3', /--history: expected --seeds from 1 to 1000/],
     ['--history --seeds 2000', /--history: expected --seeds from 1 to 1000/],
+    ['--traces --engine observed', /--traces: expected --engine shards with it, got observed/],
     ['--sedes 5', /unknown option '--sedes'/],
     ['5', /too many arguments/],
   ])('refuse "%s" in one line that says what was expected', (line, says) => {
