@@ -23,7 +23,7 @@ const writes = (by: Tenure, epoch: number, owner?: Tenure, token = epoch): Act =
 /** The first act without a path, by its place, or 'path'. */
 function explained(...acts: readonly Act[]): number | 'path' {
   const trace = acts.map((act, at) => ({ ...act, at }) as ShardAct);
-  const { failure, acts: before } = explainShards({ acts: trace, leftOut: undefined });
+  const { failure, acts: before } = explainShards([{ acts: trace }]);
   if (failure === undefined) return 'path';
   expect(before).toBe(failure.at);
   return failure.at;
@@ -62,6 +62,12 @@ describe('a trace of shards is a path of the model', () => {
   it('where another task takes the shard of a tenure that is over, also from its later tenure', () => {
     expect(explained(...running, ends(A), writes(B, 103, B), follows(B, 103), starts(B, 103))).toBe('path');
     expect(explained(...running, ends(A), begins(A_LATER), writes(B, 103, A_LATER))).toBe('path');
+  });
+
+  it('where the map of a repair names a tenure that is over, and its frozen map is read late', () => {
+    expect(explained(begins(A), ends(A), begins(B), writes(B, 201), writes(B, 202, A), follows(B, 200))).toBe(
+      'path',
+    );
   });
 
   it('where a tenure that is over reads the map, or ends its work late', () => {
@@ -105,9 +111,19 @@ describe('the first act without a path is', () => {
   });
 });
 
+it('counts the traces that are whole, and by what the others were ended', () => {
+  const acts = running.map((act, at) => ({ ...act, at }) as ShardAct);
+  expect(
+    explainShards([{ acts, leftOut: 'map-damaged' }, { acts }, { acts, leftOut: 'map-damaged' }]),
+  ).toEqual({
+    ...{ acts: 3 * acts.length, maps: 1, leftOut: { 'map-damaged': 2 } },
+    failure: undefined,
+  });
+});
+
 it('says of an act without a path who did what, and what the model has', () => {
   const acts = [...running, writes(B, 103, B)].map((act, at) => ({ ...act, at }) as ShardAct);
-  expect(explainShards({ acts, leftOut: undefined }).failure?.text).toBe(
+  expect(explainShards([{ acts }]).failure?.text).toBe(
     'node 5 version 1 writes epoch 103, with owners and tokens: node 5 version 1 103, ' +
       'which is on no path of shards.pml; before that, the map has epoch 102; ' +
       'its node follows 102, its lease is valid; ' +

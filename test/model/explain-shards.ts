@@ -19,24 +19,34 @@ type Of<Kind extends ShardAct['kind']> = Extract<ShardAct, { kind: Kind }>;
 export interface ShardsExplanation {
   /** How many acts have a path. */
   readonly acts: number;
-  /** What was not recorded any more, since the model does not have it. */
-  readonly leftOut: string | undefined;
+  /** How many traces are whole. */
+  readonly maps: number;
+  /** How many traces were ended, by what the model does not have. */
+  readonly leftOut: Readonly<Record<string, number>>;
   /** The first act that is on no path. */
   readonly failure: { readonly at: number; readonly text: string } | undefined;
 }
 
 /**
- * Looks for a path of shards.pml on which all acts of a trace happen. A trace says all that happens, but for two steps:
+ * Looks for paths of shards.pml on which all acts of the traces happen. A trace says all that happens, but for two steps:
  * a hand-on that is sent again, and one of a shard that never ran here. Both change nothing that another step needs, so
  * they are taken just before the write that they explain. So there is one state at a time.
  */
-export function explainShards({ acts, leftOut }: ShardTrace): ShardsExplanation {
-  const path = new Path(acts);
-  const failed = acts.findIndex((act) => !path.take(act));
-  const act = acts[failed];
-  if (act === undefined) return { acts: acts.length, leftOut, failure: undefined };
-  const text = `${said(act)}, which is on no path of shards.pml; before that, ${path.said(act)}`;
-  return { acts: failed, leftOut, failure: { at: act.at, text } };
+export function explainShards(traces: readonly ShardTrace[]): ShardsExplanation {
+  const leftOut: Record<string, number> = {};
+  let [explained, maps] = [0, 0];
+  for (const { acts, leftOut: what } of traces) {
+    const path = new Path(acts);
+    const failed = acts.find((act) => !path.take(act));
+    explained += failed ? acts.indexOf(failed) : acts.length;
+    if (failed !== undefined) {
+      const text = `${said(failed)}, which is on no path of shards.pml; before that, ${path.said(failed)}`;
+      return { acts: explained, maps, leftOut, failure: { at: failed.at, text } };
+    }
+    if (what === undefined) maps += 1;
+    else leftOut[what] = (leftOut[what] ?? 0) + 1;
+  }
+  return { acts: explained, maps, leftOut, failure: undefined };
 }
 
 class Path {
@@ -85,7 +95,8 @@ class Path {
         return end(this.#bounds, state, node);
       case 'follows':
         this.#isFollowed = true;
-        return follow(state, node, act.epoch - this.#floor);
+        // Before the first map of this series there was none, or a frozen one (T10).
+        return act.epoch <= this.#floor ? state : follow(state, node, act.epoch - this.#floor);
       case 'starts': {
         const next = start(this.#bounds, state, node, act.shard);
         return next && this.#runs(next, node, act) ? next : undefined;
@@ -160,7 +171,7 @@ class Path {
       return `shard ${shard} is that of ${this.#named(owner)} with token ${real(token)}, ${own}`;
     });
     const own = node && `its node follows ${real(node.followed)}, its lease is ${node.lease}`;
-    return [`the map has epoch ${real(maps.length)}`, own ?? [], shards].flat().join('; ');
+    return [`the map has epoch ${real(maps.length)}`, own ?? [], shards.slice(0, 3)].flat().join('; ');
   }
 
   #named(tenure: number): string {

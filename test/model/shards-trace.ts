@@ -24,8 +24,9 @@ export type ShardAct = { /** True time, in milliseconds. */ readonly at: number 
     }
 );
 
+/** From the first map of a series on. */
 export interface ShardTrace {
   readonly acts: readonly ShardAct[];
   /** What ended the trace, since shards.pml does not have it; undefined where it is whole. */
-  readonly leftOut: string | undefined;
+  readonly leftOut?: string;
 }

@@ -83,9 +83,13 @@ async function run({ first, count }: { first: number; count: number }): Promise<
 /** What the model of shards has seen of a seed, as the report calls it. */
 function tracedShards(explanation: ShardsExplanation | undefined): Readonly<Record<string, number>> {
   if (explanation === undefined) return {};
-  const { acts, leftOut } = explanation;
-  const maps = leftOut === undefined ? 'maps of shards with a path' : `maps of shards left: ${leftOut}`;
-  return { [maps]: 1, 'acts on shards with a path': acts };
+  const { acts, maps, leftOut } = explanation;
+  const left = Object.entries(leftOut).map(([what, count]) => [`maps of shards left: ${what}`, count]);
+  return {
+    'maps of shards with a path': maps,
+    'acts on shards with a path': acts,
+    ...Object.fromEntries(left),
+  };
 }
 
 async function shrunk({ seed, maxRuns }: { seed: number; maxRuns: number }): Promise<ShrunkViolation> {

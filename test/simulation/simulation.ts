@@ -106,7 +106,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   });
   if (invariants.violation === undefined) invariants.atEnd(started.length);
   const { recorder } = invariants.shards;
-  const shards = recorder && explainShards(recorder);
+  const shards = recorder && explainShards(recorder.traces);
   const violation = invariants.violation ?? withoutPath(shards);
   if (violation !== undefined && world.recording)
     world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);

@@ -2,28 +2,34 @@ import type { ShardEvent } from '../../../src/node/shards/holding.js';
 import { decodeMap } from '../../../src/node/shards/shard-map.js';
 import type { ShardAct, ShardTrace, Tenure } from '../../model/shards-trace.js';
 import type { ShardTask } from '../checks/shard-observer.js';
-import { MAP_DAMAGED, STORE_RESTORED } from './conditions.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';
 
 interface Member extends ShardTask {
   /** The shards whose work has begun, and has not ended. */
   readonly runs: Set<number>;
+  hasEnded: boolean;
+}
+
+interface RecordedTrace extends ShardTrace {
+  readonly acts: ShardAct[];
+  leftOut?: string;
 }
 
 /**
- * Keeps what happens to the ownership of shards, for `explainShards()`: until the map is damaged or the store goes back,
- * which shards.pml does not have.
+ * Keeps what happens to the ownership of shards, for `explainShards()`. A trace ends where the map is damaged, or the
+ * store goes back; once the map is repaired, or another one begun, the next trace begins.
  */
-export class ShardRecorder implements ShardTrace {
-  readonly acts: ShardAct[] = [];
-  leftOut: string | undefined;
+export class ShardRecorder {
+  readonly traces: RecordedTrace[] = [{ acts: [] }];
+  /** That of now, if there is one. */
+  #trace = this.traces[0];
   readonly #members = new Map<SimulatedProcess, Member>();
 
   constructor(private readonly world: World) {}
 
   onTenure(task: ShardTask): void {
-    const member = { ...task, runs: new Set<number>() };
+    const member = { ...task, runs: new Set<number>(), hasEnded: false };
     // It may learn too late of its lease.
     if (isOver(member)) return;
     this.#add({ kind: 'begins', tenure: named(task.lease) });
@@ -42,25 +48,41 @@ export class ShardRecorder implements ShardTrace {
     this.#members.get(process)?.runs.delete(event.shard);
   }
 
+  /** The model does not have what happens from now on. */
+  leave(what: string): void {
+    if (this.#trace) this.#trace.leftOut = what;
+    this.#trace = undefined;
+  }
+
   /** The store has applied a write of the map. */
   onWrite(body: string, process: SimulatedProcess): void {
     const writer = this.#members.get(process)?.lease;
-    const { epoch, shards } = decodeMap(body);
+    const { epoch, frozen, members, shards } = decodeMap(body);
+    if (frozen && this.traces.length > 1) this.leave('repaired once more');
+    if (!frozen && this.#trace === undefined && members.length === 0) this.#beginTrace();
     this.#add({ kind: 'writes', tenure: writer && named(writer), epoch, shards });
   }
 
   /** No event says that a tenure is over: it is by the time of the next act. */
   #add(act: WithoutTime<ShardAct>): void {
-    const { scheduler, counts } = this.world;
-    const { now } = scheduler;
-    this.leftOut ??= ([MAP_DAMAGED, STORE_RESTORED] as const).find((kind) => counts.faults.has(kind));
-    if (this.leftOut !== undefined) return;
-    for (const [process, member] of this.#members) {
-      if (!isOver(member)) continue;
-      this.#members.delete(process);
-      this.acts.push({ kind: 'ends', at: now, tenure: named(member.lease) });
+    const at = this.world.scheduler.now;
+    const acts = this.#trace?.acts;
+    for (const member of this.#members.values()) {
+      if (member.hasEnded || !isOver(member)) continue;
+      member.hasEnded = true;
+      acts?.push({ kind: 'ends', at, tenure: named(member.lease) });
     }
-    this.acts.push({ at: now, ...act });
+    acts?.push({ at, ...act });
+  }
+
+  /** With all tenures so far: a plan may name one that is over. */
+  #beginTrace(): void {
+    this.#trace = { acts: [] };
+    this.traces.push(this.#trace);
+    for (const member of this.#members.values()) {
+      this.#add({ kind: 'begins', tenure: named(member.lease) });
+      if (member.hasEnded) this.#add({ kind: 'ends', tenure: named(member.lease) });
+    }
   }
 }
 
