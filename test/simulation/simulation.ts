@@ -18,6 +18,7 @@ import { Machine } from './world/machine.js';
 import { planLastRepairs, planMapDamage } from './world/map-damage.js';
 import { drawRestores, planRestores } from './world/restores.js';
 import { Scaling } from './world/scaling.js';
+import { ShardRecorder } from './world/shard-recorder.js';
 import { SimulatedProcess } from './world/simulated-process.js';
 import { SimulatedStore } from './world/simulated-store.js';
 import { Tuning } from './world/tuning.js';
@@ -72,8 +73,9 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   const { observesAges = false, ownsShards = false, knowsEpochs = false } = engine;
   const only: ReadonlySet<string> | undefined = options.only;
   const restores = knowsEpochs && only?.has(STORE_RESTORED) !== false ? drawRestores(conditions) : [];
-  const world = new World(conditions, { allowed, only, recording, tracing, observesAges, restores });
+  const world = new World(conditions, { allowed, only, recording, observesAges, restores });
   const { scheduler, invariants } = world;
+  if (tracing && ownsShards) invariants.shards.recorder = new ShardRecorder(world);
   options.onWorld?.(world);
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
   const started = hosts.filter((host, index) => {

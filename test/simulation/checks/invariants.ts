@@ -51,7 +51,7 @@ export type InvariantName =
   | 'errors'
   /** No two tasks work on one shard at a time, and its tokens rise. */
   | 'shards'
-  /** What happens to the lease objects is a path of the model (not looked at here). */
+  /** What happens is a path of the model (not looked at here). */
   | 'path'
   /** With the faults ended, no task waits while an id is free, and every shard runs. */
   | 'liveness';

@@ -2,7 +2,7 @@ import type { Lease } from '../../../src/core/lease/model/lease.js';
 import type { StoredObject } from '../../../src/core/store/lease-store.js';
 import { decodeMap, SHARDS_KEY } from '../../../src/node/shards/shard-map.js';
 import { MAP_DAMAGED, STORE_RESTORED } from '../world/conditions.js';
-import { ShardRecorder } from '../world/shard-recorder.js';
+import type { ShardRecorder } from '../world/shard-recorder.js';
 import type { SimulatedProcess } from '../world/simulated-process.js';
 import { StartFaults } from '../world/start-faults.js';
 import type { World } from '../world/world.js';
@@ -35,7 +35,7 @@ export class ShardObserver {
   readonly #ranAt = new Map<number, number>();
   readonly faults: StartFaults;
   /** Keeps what happens, where that is wanted. */
-  readonly recorder: ShardRecorder | undefined;
+  recorder: ShardRecorder | undefined;
   #epoch = 0;
 
   constructor(
@@ -43,7 +43,6 @@ export class ShardObserver {
     private readonly fail: (invariant: 'shards' | 'liveness', text: string) => void,
   ) {
     this.faults = new StartFaults(world.conditions, this.count);
-    if (world.options.tracing) this.recorder = new ShardRecorder(world);
   }
 
   /** How many shards the cluster of this world has. */

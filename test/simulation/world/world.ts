@@ -43,8 +43,6 @@ export interface WorldOptions {
   readonly only?: ReadonlySet<string> | undefined;
   /** Whether to keep the history as text. */
   readonly recording?: boolean;
-  /** Whether to keep what happens to the lease objects, for the model. */
-  readonly tracing?: boolean | undefined;
   /** See {@link Engine.observesAges}. */
   readonly observesAges?: boolean;
   /** When the store goes back; then it tells its epoch. @default never */
