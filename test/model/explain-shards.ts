@@ -28,9 +28,9 @@ export interface ShardsExplanation {
 }
 
 /**
- * Looks for paths of shards.pml on which all acts of the traces happen. A trace says all that happens, but for two steps:
- * a hand-on that is sent again, and one of a shard that never ran here. Both change nothing that another step needs, so
- * they are taken just before the write that they explain. So there is one state at a time.
+ * Looks for paths of shards.pml on which all acts of the traces happen. A trace has every step but three: evictions,
+ * hand-ons that are sent again, and those of shards that never ran here. No other step needs evictions. The hand-ons are
+ * taken just before the write that they explain, since only that write needs them. So one state at a time is enough.
  */
 export function explainShards(traces: readonly ShardTrace[]): ShardsExplanation {
   const leftOut: Record<string, number> = {};

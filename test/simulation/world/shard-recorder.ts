@@ -17,8 +17,8 @@ interface RecordedTrace extends ShardTrace {
 }
 
 /**
- * Keeps what happens to the ownership of shards, for `explainShards()`. A trace ends where the map is damaged, or the
- * store goes back; once the map is repaired, or another one begun, the next trace begins.
+ * Keeps what happens to the ownership of shards, for `explainShards()`. A trace ends when the map is damaged or the
+ * store goes back. The next one begins when the map is repaired, or a new one is made.
  */
 export class ShardRecorder {
   readonly traces: RecordedTrace[] = [{ acts: [] }];
@@ -63,7 +63,7 @@ export class ShardRecorder {
     this.#add({ kind: 'writes', tenure: writer && named(writer), epoch, shards });
   }
 
-  /** No event says that a tenure is over: it is by the time of the next act. */
+  /** No event says that a tenure is over, so each act looks. */
   #add(act: WithoutTime<ShardAct>): void {
     const at = this.world.scheduler.now;
     const acts = this.#trace?.acts;
@@ -86,7 +86,7 @@ export class ShardRecorder {
   }
 }
 
-/** Whether no work runs any more for a tenure: not before, where a stop has rejected and the lease was released (T7). */
+/** Whether a tenure is over. One that was released while its work may run ends at its deadline (T7). */
 function isOver({ process, lease, runs }: Member): boolean {
   if (!process.alive || lease.signal.aborted || process.clock.monotonic() >= lease.deadline) return true;
   return runs.size === 0 && !lease.isValid();
