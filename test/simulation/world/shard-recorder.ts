@@ -59,7 +59,9 @@ export class ShardRecorder {
     const writer = this.#members.get(process)?.lease;
     const { epoch, frozen, members, shards } = decodeMap(body);
     if (frozen && this.traces.length > 1) this.leave('repaired once more');
-    if (!frozen && this.#trace === undefined && members.length === 0) this.#beginTrace();
+    // Where versions come again, they name no tenure (rule 12).
+    const mayBegin = this.#trace === undefined && this.world.keepsVersions;
+    if (mayBegin && !frozen && members.length === 0) this.#beginTrace();
     this.#add({ kind: 'writes', tenure: writer && named(writer), epoch, shards });
   }
 
