@@ -1,6 +1,7 @@
 /*
  * The ownership of shards as a model for SPIN: the map, the leases of the nodes, and any number of writers of the map.
  * The rules are T1 to T8 of docs/design/shards.md. docs/design/model.md says how to run it and what it leaves out.
+ * shards-model.ts is a copy, to which traces of the simulation are compared: a change has to be made in both.
  *
  * SPIN tries every order of the steps below, an atomic { } being one step. A pause, a slow process, a late reply: each
  * is an order in which others go first. A -D of one of the names at the planted bugs puts that mistake in.

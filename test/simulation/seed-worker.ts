@@ -3,6 +3,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Explanation } from '../model/explain.js';
+import type { ShardsExplanation } from '../model/explain-shards.js';
 import type { Engine } from './engine.js';
 import { ENGINES, RECIPES } from './engines.js';
 import { Pulse, RunControl } from './seeds/run-control.js';
@@ -81,12 +82,24 @@ async function run({ first, count }: { first: number; count: number }): Promise<
 }
 
 /** What the model has seen of a seed, as the report calls it. */
-function traced(explanation: Explanation | undefined): Readonly<Record<string, number>> {
+function traced(explanation: Explanation | ShardsExplanation | undefined): Readonly<Record<string, number>> {
   if (!settings.traces) return {};
   if (explanation === undefined) return { 'seeds left out: the store goes back': 1 };
-  const { events, objects, leftOut } = explanation;
-  const left = Object.entries(leftOut).map(([what, count]) => [`leases left: ${what}`, count]);
-  return { 'leases with a path': objects, 'events with a path': events, ...Object.fromEntries(left) };
+  const left = (of: string) =>
+    Object.fromEntries(
+      Object.entries(explanation.leftOut).map(([what, count]) => [`${of} left: ${what}`, count]),
+    );
+  if ('maps' in explanation)
+    return {
+      'maps of shards with a path': explanation.maps,
+      'acts on shards with a path': explanation.acts,
+      ...left('maps of shards'),
+    };
+  return {
+    'leases with a path': explanation.objects,
+    'events with a path': explanation.events,
+    ...left('leases'),
+  };
 }
 
 async function shrunk({ seed, maxRuns }: { seed: number; maxRuns: number }): Promise<ShrunkViolation> {

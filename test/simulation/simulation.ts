@@ -1,6 +1,7 @@
 import { evictHolder } from '../../src/core/lease/operate/evict.js';
 import { StoreSession } from '../../src/core/lease/session/store-session.js';
 import { type Explanation, explain } from '../model/explain.js';
+import { explainShards, type ShardsExplanation } from '../model/explain-shards.js';
 import type { Violation } from './checks/invariants.js';
 import { type Engine, shippedEngine } from './engine.js';
 import {
@@ -19,6 +20,7 @@ import { Machine } from './world/machine.js';
 import { planLastRepairs, planMapDamage } from './world/map-damage.js';
 import { drawRestores, planRestores } from './world/restores.js';
 import { Scaling } from './world/scaling.js';
+import { ShardRecorder } from './world/shard-recorder.js';
 import { SimulatedProcess } from './world/simulated-process.js';
 import { SimulatedStore } from './world/simulated-store.js';
 import { Tuning } from './world/tuning.js';
@@ -48,8 +50,8 @@ export interface SeedResult {
   readonly counts: Counts;
   /** The names of everything that happened and could have been left out. */
   readonly happened: readonly string[];
-  /** What the model says; undefined unless it was asked for, and where the store goes back. */
-  readonly explanation?: Explanation | undefined;
+  /** What the model says; undefined unless it was asked for, and of leases in a store that goes back. */
+  readonly explanation?: Explanation | ShardsExplanation | undefined;
   /** Empty unless it was asked for. */
   readonly history: readonly string[];
 }
@@ -77,6 +79,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   const { scheduler, invariants } = world;
   // Work on shards reads leases for its own reasons, and the model knows no store that goes back.
   if (tracing && !ownsShards && restores.length === 0) world.recorder = new LeaseRecorder(world);
+  if (tracing && ownsShards) invariants.shards.recorder = new ShardRecorder(world);
   options.onWorld?.(world);
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
   const started = hosts.filter((host, index) => {
@@ -108,7 +111,8 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
     return invariants.violation === undefined;
   });
   if (invariants.violation === undefined) invariants.atEnd(started.length);
-  const explanation = world.recorder && explain(world.recorder);
+  const { recorder } = invariants.shards;
+  const explanation = world.recorder ? explain(world.recorder) : recorder && explainShards(recorder.traces);
   const violation = invariants.violation ?? withoutPath(explanation);
   if (violation !== undefined && world.recording)
     world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
@@ -122,7 +126,7 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   };
 }
 
-function withoutPath(explanation: Explanation | undefined): Violation | undefined {
+function withoutPath(explanation: Explanation | ShardsExplanation | undefined): Violation | undefined {
   return explanation?.failure && { invariant: 'path', ...explanation.failure };
 }
 

@@ -51,7 +51,7 @@ export type InvariantName =
   | 'errors'
   /** No two tasks work on one shard at a time, and its tokens rise. */
   | 'shards'
-  /** What happens to the lease objects is a path of the model (not looked at here). */
+  /** What happens is a path of the model (not looked at here). */
   | 'path'
   /** With the faults ended, no task waits while an id is free, and every shard runs. */
   | 'liveness';
@@ -381,7 +381,7 @@ export class Invariants {
   ): WriteResult {
     const id = nodeIdOf(key);
     if (result.status === 'written' && key === CLUSTER_KEY) this.#afterSettings(body);
-    if (result.status === 'written' && key === SHARDS_KEY) this.shards.afterWrite(body);
+    if (result.status === 'written' && key === SHARDS_KEY) this.shards.afterWrite(body, sender.process);
     if (result.status !== 'written' || id === undefined) return result;
     const known = this.#objects.get(id) ?? NEVER_HELD;
     const now = observed(body, metadata);

@@ -2,6 +2,7 @@ import type { Lease } from '../../../src/core/lease/model/lease.js';
 import type { StoredObject } from '../../../src/core/store/lease-store.js';
 import { decodeMap, SHARDS_KEY } from '../../../src/node/shards/shard-map.js';
 import { MAP_DAMAGED, STORE_RESTORED } from '../world/conditions.js';
+import type { ShardRecorder } from '../world/shard-recorder.js';
 import type { SimulatedProcess } from '../world/simulated-process.js';
 import { StartFaults } from '../world/start-faults.js';
 import type { World } from '../world/world.js';
@@ -33,6 +34,8 @@ export class ShardObserver {
   /** By shard: when work on it has ended last. */
   readonly #ranAt = new Map<number, number>();
   readonly faults: StartFaults;
+  /** Keeps what happens, where that is wanted. */
+  recorder: ShardRecorder | undefined;
   #epoch = 0;
 
   constructor(
@@ -92,7 +95,8 @@ export class ShardObserver {
   }
 
   /** The map has been written. */
-  afterWrite(body: string): void {
+  afterWrite(body: string, writer: SimulatedProcess): void {
+    this.recorder?.onWrite(body, writer);
     const { epoch, members } = decodeMap(body);
     // A beginning draws a later series where the task that drew before has not finished (T10).
     const isFirst = members.length === 0 && epoch !== this.#epoch + 1;
@@ -109,6 +113,7 @@ export class ShardObserver {
 
   /** The store has gone back: its map is written from this one on. */
   onRestored(copy: readonly StoredObject[]): void {
+    this.recorder?.leave(STORE_RESTORED);
     const map = copy.find(({ key }) => key === SHARDS_KEY);
     this.#epoch = map?.body.includes('"epoch"') === true ? decodeMap(map.body).epoch : 0;
   }

@@ -54,7 +54,7 @@ describe('the options of the simulation', () => {
 
   it('can all be given', () => {
     const line =
-      '--seeds 5 --from 7 --plant aba --only pause,slow --jobs 3 --hosts 20 --ids 9 --span 2.5m --traces --history --no-shrink --json';
+      '--seeds 5 --from 7 --plant aba --engine shards --only pause,slow --jobs 3 --hosts 20 --ids 9 --span 2.5m --traces --history --no-shrink --json';
     expect(read(...line.split(' ')).options).toMatchObject({
       seeds: 5,
       from: 7,
@@ -97,7 +97,10 @@ describe('the options of the simulation', () => {
     ['--span 64s', /--span.*a time from 65s to 24h, got "64s"/],
     ['--history --seconds 3', /--history: expected --seeds from 1 to 1000/],
     ['--history --seeds 2000', /--history: expected --seeds from 1 to 1000/],
-    ['--traces --engine shards', /--traces: expected --engine shipped or sticky with it, got shards/],
+    [
+      '--traces --engine observed',
+      /--traces: expected one of shipped, sticky, shards as --engine, got observed/,
+    ],
     ['--sedes 5', /unknown option '--sedes'/],
     ['5', /too many arguments/],
   ])('refuse "%s" in one line that says what was expected', (line, says) => {

@@ -44,8 +44,8 @@ export interface PlantChoice {
 
 export const DEFAULT_SIZE: Required<SimulationSize> = { hosts: 8, ids: 4, spanMs: 75_000 };
 
-/** The engines that the model is a model of. */
-const TRACED = ['shipped', 'sticky'];
+/** The engines that a model is a model of. */
+const TRACED = ['shipped', 'sticky', 'shards'];
 /** The faults of all engines' worlds. */
 const KINDS = [...new Set(ENGINE_NAMES.flatMap(faultKindsOf))];
 
@@ -114,11 +114,7 @@ export function readOptions(
         .argParser(span)
         .default(DEFAULT_SIZE.spanMs, '75s'),
     )
-    .option(
-      '--traces',
-      `checks that each lease object takes a path of the model (${TRACED.join(', ')})`,
-      false,
-    )
+    .option('--traces', `checks that what happens is a path of the model (${TRACED.join(', ')})`, false)
     .option('--history', 'prints everything that happens in each seed', false)
     .option('--no-shrink', 'leaves a violation as it was found')
     .option('--json', 'reports in one JSON object', false)
@@ -149,7 +145,7 @@ export function readOptions(
   const { plant, only } = rest;
   const engine = plants.find(({ name }) => name === plant)?.engine ?? rest.engine;
   if (rest.traces && !TRACED.includes(engine))
-    program.error(`--traces: expected --engine ${TRACED.join(' or ')} with it, got ${engine}`);
+    program.error(`--traces: expected one of ${TRACED.join(', ')} as --engine, got ${engine}`);
   return {
     ...rest,
     engine,

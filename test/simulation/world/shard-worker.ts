@@ -29,6 +29,7 @@ export class ShardWorker {
   /** Once the lease is held: it takes part from some time on, or never. */
   begin(): void {
     const { dice } = this;
+    this.world.invariants.shards.recorder?.onTenure(this.task);
     if (!dice.chance(0.1))
       this.#after(dice.chance(0.5) ? 0 : dice.magnitude(1, 3_000), () => this.#takePart());
   }
@@ -56,6 +57,7 @@ export class ShardWorker {
         stopTimeoutMs: STOP_TIMEOUT_MS,
         address: task.name,
         start: async (shard, holding) => {
+          invariants.shards.recorder?.onStart(task, shard, holding.token);
           if (this.#program) return this.#program.shards.start(shard, holding);
           const { token, signal, fail } = holding;
           const run = invariants.shards.begin(task, shard, token);
@@ -84,6 +86,7 @@ export class ShardWorker {
           };
         },
         onEvent: (event) => {
+          invariants.shards.recorder?.onEvent(task, event);
           // A read of a map that is old may be taken for one.
           const isExpected = world.conditions.rates['stale-list'] > 0 || invariants.shards.wasDamaged;
           if (event.type === 'damaged' && !isExpected)

@@ -5,6 +5,7 @@ import { ALL_PLANTS } from '../../../simulation/all-plants.js';
 import { MUSEUM } from '../../../simulation/museum.js';
 import { MUSEUM_PLANTS } from '../../../simulation/museum-plants.js';
 import { PATH_PLANTS } from '../../../simulation/path-plants.js';
+import { SHARD_PATH_PLANTS } from '../../../simulation/shard-path-plants.js';
 import { harnessFile, packageRoot } from '../../../support/package-root.js';
 import { killAll, runProcess } from '../../../support/processes.js';
 import { isTrimmed } from '../../../support/setup/tiers.js';
@@ -68,7 +69,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'takes-by-settings': ['exclusion'],
   'forgets-the-longest': ['times'],
   // They keep every promise, and leave the model.
-  ...Object.fromEntries(PATH_PLANTS.map(({ name }) => [name, ['path']])),
+  ...Object.fromEntries([...PATH_PLANTS, ...SHARD_PATH_PLANTS].map(({ name }) => [name, ['path']])),
   // On a store that goes back.
   'epoch-without-waiting': ['exclusion', 'fencing'],
   'free-ids-at-once': ['exclusion', 'fencing'],
@@ -207,7 +208,7 @@ describe('the simulator', () => {
     },
   );
 
-  it.each(isTrimmed ? [] : PATH_PLANTS.map(({ name }) => name))(
+  it.each(isTrimmed ? [] : [...PATH_PLANTS, ...SHARD_PATH_PLANTS].map(({ name }) => name))(
     'finds nothing but that %s leaves the model',
     { timeout: 1_800_000 },
     async (name) => {

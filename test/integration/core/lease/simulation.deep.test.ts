@@ -44,7 +44,7 @@ it(
 
 it(
   `keeps those of shards as well, for ${SECONDS / 2} s`,
-  () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'shards'),
+  () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'shards', '--traces'),
   (SECONDS / 2 + 60) * 1_000,
 );
 
