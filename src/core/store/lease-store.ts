@@ -61,9 +61,8 @@ export interface ObjectChange {
 
 /** One thing that a store says of its servers, for an operator. */
 export interface StoreFact {
-  /** Kebab case, the same in every version. */
+  /** Kebab case, the same in every version: doctor shows it in words. */
   readonly id: string;
-  readonly title: string;
   /** `fault`: leases will be damaged. */
   readonly status: 'ok' | 'warning' | 'fault';
   readonly detail: string;

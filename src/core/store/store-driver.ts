@@ -41,9 +41,9 @@ export interface ContinuedPage extends ListingPage {
 interface Row {
   /** With the prefix. */
   readonly name: string | undefined;
-  readonly etag: string;
+  readonly etag: string | undefined;
   readonly size: number | undefined;
-  readonly modified: Date | undefined;
+  readonly modified?: Date | undefined;
 }
 
 /** What the drivers share: the properties of a remote store, and one method for both conditional writes. */
@@ -80,11 +80,7 @@ export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 
     await this.discard(this.request('discard', options, key), key);
   }
 
-  protected request<Of extends Operation>(
-    operation: Of,
-    options: WriteOptions | undefined,
-    key?: string,
-  ): StoreRequest<Of> {
+  protected request(operation: Operation, options: WriteOptions | undefined, key?: string): StoreRequest {
     return { ...options, operation, url: this.url, key, endpoint: this.endpoint };
   }
 
@@ -96,7 +92,9 @@ export abstract class StoreDriver implements Omit<LeaseStore, 'read' | 'list' | 
     const objects = rows.flatMap(({ name, etag, size = 0, modified }) => {
       const key = name?.startsWith(this.keyPrefix) ? name.slice(this.keyPrefix.length) : '';
       // Consoles mark a folder by an object whose name is the prefix itself.
-      return key === '' ? [] : [{ key, etag, size, age: ageFromListing(date, modified) }];
+      return key === '' || etag === undefined
+        ? []
+        : [{ key, etag, size, age: ageFromListing(date, modified) }];
     });
     return { objects, storeTime: storeTime(date), more: token !== undefined, token };
   }

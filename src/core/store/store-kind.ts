@@ -99,9 +99,14 @@ export function parseServers(text: string, what: string, defaultPort: number, fo
   return { servers, path: list.path.slice(1) };
 }
 
-/** A prefix without a slash at its end; it may be empty. */
-export function parsePrefix(rest: string, form: string, fail: Fail): string {
+/**
+ * A prefix without a slash at its end.
+ *
+ * @param within what it separates fleets in: then it must not be empty
+ */
+export function parsePrefix(rest: string, form: string, fail: Fail, within?: string): string {
   const prefix = rest.replace(/\/$/, '');
+  if (prefix === '' && within) fail(`a prefix, which nothing else in the ${within} uses, in ${form}`);
   if (prefix === '') return prefix;
   // A query or fragment would silently become a part of every key, which is never what its writer meant.
   if (/[?#\s\p{Cc}]/u.test(prefix)) fail(`a prefix without blanks, control characters, ? and # in ${form}`);

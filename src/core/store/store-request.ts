@@ -15,13 +15,15 @@ const DOING = {
   examine: 'examining the servers',
 } as const;
 
-/** Any operation of a driver. */
+/** Any operation of a driver. Most stores have only operations on objects. */
 export type Operation = keyof typeof DOING;
 
-/** One request to a store, with the options of its call. Most stores have only operations on objects. */
-export interface StoreRequest<Of = Exclude<Operation, 'watch' | 'authenticate' | 'examine'>>
-  extends WriteOptions {
-  readonly operation: Of;
+/** What some operations have. */
+export type ByOperation<T> = Readonly<Partial<Record<Operation, T>>>;
+
+/** One request to a store, with the options of its call. */
+export interface StoreRequest extends WriteOptions {
+  readonly operation: Operation;
   /** The store, as its user wrote it. */
   readonly url: string;
   /** The object below the prefix; undefined for a request that is not about one object. */
@@ -33,7 +35,7 @@ export interface StoreRequest<Of = Exclude<Operation, 'watch' | 'authenticate' |
 }
 
 /** The store and what a request does, as the beginning of a message. */
-export function attempt({ operation, url, key }: StoreRequest<Operation>): string {
+export function attempt({ operation, url, key }: StoreRequest): string {
   return `${url}: ${DOING[operation]}${key === undefined ? '' : ` ${key}`}`;
 }
 
@@ -41,7 +43,7 @@ export function attempt({ operation, url, key }: StoreRequest<Operation>): strin
 export type Failing = (fault: StoreFault, outcome: StoreError['outcome'], detail: string) => StoreError;
 
 /** Makes the failures of a request. Give `cause` only if it says more than the detail: causes are printed. */
-export function failing(request: StoreRequest<Operation>, cause?: unknown): Failing {
+export function failing(request: StoreRequest, cause?: unknown): Failing {
   return (fault, outcome, detail) => {
     // A missing bucket is the same for every operation.
     const what = fault === 'missing' ? request.url : attempt(request);
@@ -50,7 +52,7 @@ export function failing(request: StoreRequest<Operation>, cause?: unknown): Fail
 }
 
 /** A reply that no store of this kind sends. */
-export function senseless(request: StoreRequest<Operation>, answer: string): StoreError {
+export function senseless(request: StoreRequest, answer: string): StoreError {
   return failing(request)('rejected', 'unknown', `answered ${answer}`);
 }
 
@@ -61,7 +63,7 @@ export function required(request: StoreRequest, value: string | undefined, missi
 }
 
 /** The failure of a request that its caller gave up: a write of unknown outcome, unless it was not sent. */
-export function givenUp(request: StoreRequest<Operation>, reason: unknown, isSent: boolean): StoreError {
+export function givenUp(request: StoreRequest, reason: unknown, isSent: boolean): StoreError {
   return failing(request, reason)('unreachable', isSent ? 'unknown' : 'not-applied', 'given up');
 }
 
@@ -211,8 +213,13 @@ export function refusal(failed: Failing, status: number, said: string, isBusy = 
   return failed('rejected', status < 300 ? 'unknown' : 'not-applied', `refused (${said})`);
 }
 
+/** Whether another write can come before it. */
+export function isConditional({ operation }: StoreRequest): boolean {
+  return operation === 'create' || operation === 'replace';
+}
+
 /** What it means for an operation that its object is absent, where the server says so. */
-export const ABSENCE: Readonly<Partial<Record<Operation, 'absent' | 'conflict'>>> = {
+export const ABSENCE: ByOperation<'absent' | 'conflict'> = {
   read: 'absent',
   discard: 'absent',
   replace: 'conflict',

@@ -103,7 +103,7 @@ describe('nodelease doctor', () => {
 
   it('shows what the store says of itself, with the cost of what it keeps, and fails where leases will be damaged', async () => {
     const clock = new VirtualClock();
-    const fact = { id: 'bucket', title: 'bucket', detail: 'a detail' };
+    const fact = { id: 'bucket', detail: 'a detail' };
     const facts: readonly StoreFact[] = [
       { ...fact, status: 'ok', keptDays: 30 },
       { ...fact, status: 'fault' },
@@ -111,8 +111,8 @@ describe('nodelease doctor', () => {
     const store = Object.assign(new MemoryLeaseStore({ clock }), { describe: async () => facts });
     const result = await examine(new StoreSession(store, clock, 1_000), { ...quick, clock });
     expect(result.findings.filter(({ id }) => id === 'bucket')).toEqual([
-      { ...fact, status: 'ok' },
-      { ...fact, status: 'fault' },
+      { ...fact, title: 'bucket', status: 'ok' },
+      { ...fact, title: 'bucket', status: 'fault' },
     ]);
     const { code, answer } = shown(result);
     expect(code).toBe(69);

@@ -99,8 +99,8 @@ export async function examine(
     }
     facts.probe = await probeStore(store, options);
     findings.push(...probeFindings(facts.probe, cloudPrices !== undefined));
-    for (const { keptDays = 0, ...fact } of (await store.describe?.({ signal })) ?? []) {
-      findings.push(finding(fact.id, fact.status, fact.detail, fact.title));
+    for (const { id, status, detail, keptDays = 0 } of (await store.describe?.({ signal })) ?? []) {
+      findings.push(finding(id, status, detail));
       versionsDays = Math.max(versionsDays, keptDays);
     }
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { S3Client } from '@aws-sdk/client-s3';
 import { orAborted } from '../../base/abort.js';
 import { type ObjectStoreOptions, StoreDriver } from '../store-driver.js';
-import { givenUp, type Operation, type StoreRequest, withinRequestTime } from '../store-request.js';
+import { givenUp, type StoreRequest, withinRequestTime } from '../store-request.js';
 import { unusedProxy } from './failures.js';
 import {
   codeOf,
@@ -65,46 +65,38 @@ export abstract class AwsStoreDriver extends StoreDriver {
    * @returns undefined for a definite answer that came in the form of an error
    * @throws {StoreError}
    */
-  protected call<Output, Request extends StoreRequest<Operation>>(
-    request: Request,
+  protected call<Output>(
+    request: StoreRequest,
     command: Observable,
     send: (options: { abortSignal: AbortSignal }) => Promise<Output>,
-    classify: (error: unknown, request: Request, reply: ObservedReply) => 'conflict' | 'absent',
+    classify: (error: unknown, request: StoreRequest, reply: ObservedReply) => 'conflict' | 'absent',
   ): Promise<{ readonly output: Output; readonly reply: ObservedReply } | undefined> {
     const { signal } = request;
     return withinRequestTime(this.access, signal, async (limit) => {
-      let reply = new ReplyObserver(limit);
-      // The SDK looks at the signal only once it has credentials, and not while it reads a body: this covers
-      // the rest.
-      const attempt = async (pausesMs = UNDECIDED_PAUSES_MS): Promise<Output> => {
-        command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
+      const pausesMs = [...UNDECIDED_PAUSES_MS];
+      for (let pauseMs = 0, isSignedAgain = false; ; ) {
+        const reply = new ReplyObserver(limit);
         try {
-          return await orAborted(send({ abortSignal: limit }), limit);
+          signal?.throwIfAborted();
+          if (pauseMs > 0) await this.access.clock.sleep(pauseMs, limit);
+          command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
+          // The SDK looks at the signal only once it has credentials, and not while it reads a body: this covers
+          // the rest.
+          return { output: await orAborted(send({ abortSignal: limit }), limit), reply };
         } catch (error) {
-          const [pauseMs, ...others] = pausesMs;
-          if (pauseMs === undefined || !isUndecided(error, reply)) throw error;
-          reply = new ReplyObserver(limit);
-          await this.access.clock.sleep(pauseMs, limit);
-          return attempt(others);
-        }
-      };
-      try {
-        signal?.throwIfAborted();
-        const output = await attempt().catch(async (error: unknown) => {
-          const isAnother =
+          pauseMs = (isUndecided(error, reply) && pausesMs.shift()) || 0;
+          if (pauseMs > 0) continue;
+          isSignedAgain =
+            !isSignedAgain &&
             !limit.aborted &&
             (teachesTime(error, reply) || (await this.#hasNewCredentials(error, reply, limit)));
-          if (!isAnother) throw error;
-          reply = new ReplyObserver(limit);
-          return attempt();
-        });
-        return { output, reply };
-      } catch (error) {
-        if (signal?.aborted) throw givenUp(request, signal.reason, reply.sent);
-        // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
-        const isCutOff = limit.aborted && codeOf(error) === undefined;
-        classify(isCutOff ? limit.reason : error, request, reply);
-        return undefined;
+          if (isSignedAgain) continue;
+          if (signal?.aborted) throw givenUp(request, signal.reason, reply.sent);
+          // The reason says more than the SDK's own "request aborted", and less than an answer of the store.
+          const isCutOff = limit.aborted && codeOf(error) === undefined;
+          classify(isCutOff ? limit.reason : error, request, reply);
+          return undefined;
+        }
       }
     });
   }

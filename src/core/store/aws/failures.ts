@@ -1,26 +1,42 @@
 import { fieldOf, messageOf, textOf } from '../../base/fields.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
-import { connectionFailure, type Failing, isTimeout, networkErrors } from '../store-request.js';
+import {
+  connectionFailure,
+  type Failing,
+  failing,
+  isTimeout,
+  networkErrors,
+  type StoreRequest,
+} from '../store-request.js';
 import { CREDENTIAL_SOURCES, credentialSource, isWithoutCredentials } from './credentials.js';
+import type { ObservedReply } from './observed-reply.js';
 
 /**
- * The SDK failed on the way: nearly always over the credentials, which it fetches with the first request.
+ * The failure of a request that was not sent, or whose reply did not come or was cut; undefined where it was
+ * answered. What fails before is nearly always the credentials, which the SDK fetches with the first request.
  *
  * @param ofSession the failure of another request that it makes before this one; undefined where it makes none
  */
-export function beforeSending(
+export function unanswered(
   error: unknown,
-  failing: Failing,
+  request: StoreRequest,
+  { sent, status: answered }: ObservedReply,
   ofSession?: (status: number, name: string) => StoreError,
-): StoreError {
+): StoreError | undefined {
+  const failedBy = failingBy(request);
+  const isLost = isTimeout(error) || networkErrors(error).length > 0;
+  if (sent && answered !== undefined && !isLost) return undefined;
+  if (sent) {
+    const hints = { unknownHost: 'is the region right?', always: unusedProxy() };
+    return connectionFailure(error, failedBy, request.endpoint, hints);
+  }
   const name = textOf(error, 'name') ?? '';
   const message = messageOf(error);
-  const failed = (fault: StoreFault, detail: string) => failing(fault, 'not-applied', detail);
+  const failed = (fault: StoreFault, detail: string) => failedBy(error)(fault, 'not-applied', detail);
   if (isWithoutCredentials(error))
     return failed('denied', `no AWS credentials found (${credentialHint()})${message}`);
   const noAnswer = `no answer from the source of the credentials (${credentialSource()})`;
-  if (isTimeout(error) || networkErrors(error).length > 0)
-    return failed('unreachable', `${ofSession ? 'not sent' : noAnswer}${message}`);
+  if (isLost) return failed('unreachable', `${ofSession ? 'not sent' : noAnswer}${message}`);
   const status = fieldOf(fieldOf(error, '$metadata'), 'httpStatusCode');
   if (typeof status !== 'number') return failed('rejected', `not sent${message}`);
   if (ofSession) return ofSession(status, name);
@@ -30,14 +46,12 @@ export function beforeSending(
     : failed('denied', `no AWS credentials from ${credentialSource()} (${said})${message}`);
 }
 
-/** The failure of a request whose reply did not come, or was cut: {@link connectionFailure}. */
-export function lostConnection(
-  error: unknown,
-  failing: (cause: unknown) => Failing,
-  endpoint: string | undefined,
-): StoreError {
-  const hints = { unknownHost: 'is the region right?', always: unusedProxy() };
-  return connectionFailure(error, failing, endpoint, hints);
+/** The failures of a request, without the errors that speak of the SDK's parser: causes are printed. */
+export function failingBy(request: StoreRequest): (error: unknown) => Failing {
+  return (error) => {
+    const speaks = (textOf(error, 'Code') ?? textOf(error, 'code')) || isWithoutCredentials(error);
+    return failing(request, speaks ? error : undefined);
+  };
 }
 
 const credentialHint = (profile = process.env.AWS_PROFILE) =>

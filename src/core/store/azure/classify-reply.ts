@@ -1,6 +1,14 @@
 import { fieldOf, messageOf, textOf } from '../../base/fields.js';
 import { isClockWrong, parseHttpDate } from '../http-times.js';
-import { ABSENCE, connectionFailure, failing, refusal, type StoreRequest } from '../store-request.js';
+import {
+  ABSENCE,
+  type ByOperation,
+  connectionFailure,
+  failing,
+  isConditional,
+  refusal,
+  type StoreRequest,
+} from '../store-request.js';
 
 /**
  * Says what a failed request to Blob Storage means, by the HTTP status, the service's error code and the
@@ -22,8 +30,7 @@ export function classifyReply(error: unknown, request: StoreRequest): 'conflict'
   const code = headerOf(error, 'response', 'x-ms-error-code') ?? '';
   const said = code === '' ? `HTTP ${status}` : `${code}${shortMessageOf(error)}`;
   if (status < 300) throw failed('rejected', 'unknown', `answered ${status}, but not as Blob Storage does`);
-  const conditional = operation === 'create' || operation === 'replace';
-  if (conditional && CONFLICTS.includes(code)) return 'conflict';
+  if (isConditional(request) && CONFLICTS.includes(code)) return 'conflict';
   if (MISSING.includes(code)) throw failed('missing', 'not-applied', `container does not exist (${said})`);
   const absence = code === 'BlobNotFound' && ABSENCE[operation];
   if (absence) return absence;
@@ -61,13 +68,13 @@ const MISSING = ['ContainerNotFound', 'ContainerBeingDeleted', 'ContainerDisable
  * The data action that each operation needs, below
  * `Microsoft.Storage/storageAccounts/blobServices/containers/`.
  */
-const NEEDS = {
+const NEEDS: ByOperation<string> = {
   read: 'blobs/read',
   list: 'blobs/read',
   create: 'blobs/write',
   replace: 'blobs/write',
   discard: 'blobs/delete',
-} as const;
+};
 
 /** A header of the request or of the response in an error of the SDK. */
 function headerOf(error: unknown, part: 'request' | 'response', name: string): string | undefined {

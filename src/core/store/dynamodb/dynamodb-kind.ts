@@ -14,9 +14,7 @@ export const DYNAMODB: StoreKind<DynamoDbStoreOptions> = {
     const [table, path] = splitPath(text);
     if (!/^[\w.-]{3,255}$/.test(table))
       fail('a table name of 3 to 255 letters, digits, dots, hyphens and underscores after dynamodb://');
-    const prefix = parsePrefix(path, DYNAMODB.form, fail);
-    if (prefix === '') fail(`a prefix, which nothing else in the table uses, in ${DYNAMODB.form}`);
-    return { table, prefix };
+    return { table, prefix: parsePrefix(path, DYNAMODB.form, fail, 'table') };
   },
 
   open: async (options) => (await import('./open-dynamodb-store.js')).openDynamoDbStore(options),

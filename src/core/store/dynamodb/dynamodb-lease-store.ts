@@ -14,11 +14,21 @@ import type {
 } from '../lease-store.js';
 import type { ConditionalWrite, ContinuedPage, ObjectStoreOptions } from '../store-driver.js';
 import { required, type StoreRequest, senseless } from '../store-request.js';
-import { type Action, classifyReply, type DynamoDbRequest } from './classify-reply.js';
+import { classifyReply } from './classify-reply.js';
 import { tableFacts } from './table-facts.js';
 
+/** What is asked of DynamoDB. Each is a permission, too. */
+type Action = 'GetItem' | 'PutItem' | 'Query' | 'DeleteItem' | 'DescribeTable' | 'DescribeTimeToLive';
+
 /** What the replies have. */
-type Reply = Sdk.GetItemOutput & Sdk.QueryOutput & Sdk.DescribeTableOutput & Sdk.DescribeTimeToLiveOutput;
+type Reply = Sdk.GetItemOutput &
+  Sdk.QueryOutput &
+  Sdk.DescribeTableOutput &
+  Sdk.DescribeTimeToLiveOutput & {
+    /** The header. */
+    readonly date?: string | undefined;
+    readonly isConflict?: true;
+  };
 
 /**
  * Leases in a table of DynamoDB: PutItem with `attribute_not_exists` and with the etag. Reads and listings are
@@ -47,16 +57,17 @@ export class DynamoDbLeaseStore extends AwsStoreDriver implements LeaseStore {
 
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.request('read', options, key);
-    const reply = await this.#call(request, 'GetItem', { Key: this.#keyOf(key), ConsistentRead: true });
-    if (reply?.output.Item === undefined) return undefined;
-    const { body, metadata, etag } = reply.output.Item;
+    const input = { Key: this.#keyOf(key), ConsistentRead: true };
+    const { Item, date } = await this.#call(request, 'GetItem', input);
+    if (Item === undefined) return undefined;
+    const { body, metadata, etag } = Item;
     return {
       key,
       body: body?.S ?? '',
       metadata: Object.fromEntries(Object.entries(metadata?.M ?? {}).map(([name, { S = '' }]) => [name, S])),
       etag: required(request, etag?.S, 'an etag: has nodelease written this item?'),
       age: { min: 0, max: Number.POSITIVE_INFINITY },
-      storeTime: storeTime(reply.date),
+      storeTime: storeTime(date),
     };
   }
 
@@ -68,7 +79,7 @@ export class DynamoDbLeaseStore extends AwsStoreDriver implements LeaseStore {
   async listPage(after: string | undefined, options?: ListOptions): Promise<ContinuedPage> {
     const request = this.request('list', options);
     const folder = this.keyPrefix;
-    const reply = await this.#call(request, 'Query', {
+    const { Items, LastEvaluatedKey, date } = await this.#call(request, 'Query', {
       KeyConditionExpression: `prefix = :prefix${folder && ' AND begins_with(#object, :folder)'}`,
       ProjectionExpression: '#object, etag, bytes',
       ExpressionAttributeNames: { '#object': 'object' },
@@ -79,32 +90,30 @@ export class DynamoDbLeaseStore extends AwsStoreDriver implements LeaseStore {
       ExclusiveStartKey: after && this.#keyOf(after),
       ConsistentRead: true,
     });
-    const { Items: items, LastEvaluatedKey: last } = reply?.output ?? {};
-    if (items === undefined) throw senseless(request, 'no listing: is this DynamoDB?');
-    const rows = items.flatMap(({ object, etag, bytes }) => {
-      const name = object?.S ?? '';
-      const isShown = options?.folders || !name.slice(folder.length).includes('/');
-      return etag?.S && isShown ? [{ name, etag: etag.S, size: Number(bytes?.N), modified: undefined }] : [];
-    });
-    return this.pageOf(reply?.date, rows, last?.object?.S?.slice(folder.length));
+    if (Items === undefined) throw senseless(request, 'no listing: is this DynamoDB?');
+    const rows = Items.map(({ object, etag, bytes }) => ({
+      name: object?.S,
+      etag: etag?.S,
+      size: Number(bytes?.N),
+    })).filter(({ name = '' }) => options?.folders || !name.includes('/', folder.length));
+    return this.pageOf(date, rows, LastEvaluatedKey?.object?.S?.slice(folder.length));
   }
 
   /** The id of the table: a restore makes another table. */
   async epoch(options?: StoreCallOptions): Promise<string> {
     const request = this.request('read', options);
-    const reply = await this.#call(request, 'DescribeTable');
-    return required(request, reply?.output.Table?.TableId, 'an id of the table: is this DynamoDB?');
+    const { Table } = await this.#call(request, 'DescribeTable');
+    return required(request, Table?.TableId, 'an id of the table: is this DynamoDB?');
   }
 
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
     const request = this.request('examine', options);
-    const [table, timeToLive] = await Promise.all([
+    const [{ Table }, timeToLive] = await Promise.all([
       this.#call(request, 'DescribeTable'),
       // No lease needs this right, and not every stand-in knows it.
       this.#call(request, 'DescribeTimeToLive').catch((error: Error) => error),
     ]);
-    const expiry = timeToLive instanceof Error ? timeToLive : timeToLive?.output.TimeToLiveDescription;
-    return tableFacts(table?.output.Table, expiry);
+    return tableFacts(Table, timeToLive instanceof Error ? timeToLive : timeToLive.TimeToLiveDescription);
   }
 
   protected discard(request: StoreRequest, key: string): Promise<unknown> {
@@ -118,32 +127,29 @@ export class DynamoDbLeaseStore extends AwsStoreDriver implements LeaseStore {
     const etag = randomUUID();
     const M = Object.fromEntries(Object.entries(metadata).map(([name, S]) => [name, { S }]));
     const bytes = { N: String(Buffer.byteLength(body)) };
-    const reply = await this.#call(request, 'PutItem', {
+    const { date, isConflict } = await this.#call(request, 'PutItem', {
       Item: { ...this.#keyOf(key), etag: { S: etag }, body: { S: body }, metadata: { M }, bytes },
       ConditionExpression: old === undefined ? 'attribute_not_exists(prefix)' : 'etag = :old',
       ExpressionAttributeValues: old === undefined ? undefined : { ':old': { S: old } },
     });
-    return reply === undefined
-      ? { status: 'conflict' }
-      : { status: 'written', etag, storeTime: storeTime(reply.date) };
+    return isConflict ? { status: 'conflict' } : { status: 'written', etag, storeTime: storeTime(date) };
   }
 
-  /** One request, limited in time; undefined for a conflict. */
-  async #call(request: DynamoDbRequest, action: Action, input: object = {}) {
+  /** One request, limited in time. */
+  async #call(request: StoreRequest, action: Action, input: object = {}): Promise<Reply> {
     const Command = this.sdk[`${action}Command`] as new (input: object) => Sdk.GetItemCommand;
     const command = new Command({ TableName: this.options.table, ...input });
     const answer = await this.call(
-      request,
+      { ...request, needs: `dynamodb:${action}` },
       command,
-      (limit): Promise<Reply> => this.client.send(command, limit),
-      classifyReply.bind(undefined, action),
+      (limit) => this.client.send(command, limit),
+      classifyReply,
     );
-    if (answer === undefined) return undefined;
-    const { headers } = answer.reply;
+    if (answer === undefined) return { isConflict: true };
+    const { date, 'x-amzn-requestid': id } = answer.reply.headers;
     // An empty object is the reply to a write, or to a read of what is absent: any server might send it.
-    if (!headers['x-amzn-requestid'])
-      throw senseless(request, 'success without a request id: is this DynamoDB?');
-    return { output: answer.output, date: headers.date };
+    required(request, id, 'a request id: is this DynamoDB?');
+    return { ...answer.output, date };
   }
 
   #keyOf(key: string) {

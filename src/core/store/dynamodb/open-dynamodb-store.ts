@@ -19,11 +19,12 @@ export interface DynamoDbStoreOptions extends ObjectStoreOptions, AwsAccess {
  * is given
  */
 export async function openDynamoDbStore(options: DynamoDbStoreOptions): Promise<LeaseStore> {
-  checked(options, {
-    ...{ table: NAME, prefix: NAME },
-    ...{ endpoint: maybe(TEXT), region: maybe(TEXT) },
+  const { table, prefix, clock } = checked(options, {
+    table: NAME,
+    prefix: NAME,
+    endpoint: maybe(TEXT),
+    region: maybe(TEXT),
   });
-  const { table, prefix, clock } = options;
   const url = `dynamodb://${table}/${prefix}`;
   const sdk = await import('@aws-sdk/client-dynamodb').catch(requiredBy(url, '@aws-sdk/client-dynamodb'));
   const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL } = process.env;

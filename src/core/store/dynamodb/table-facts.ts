@@ -15,7 +15,7 @@ export function tableFacts(
 ): readonly StoreFact[] {
   const facts: StoreFact[] = [];
   const found = (status: StoreFact['status'], id: string, detail: string) =>
-    facts.push({ id: `table-${id}`, title: `table ${id.replaceAll('-', ' ')}`, status, detail });
+    facts.push({ id: `table-${id}`, status, detail });
   if (table.TableId) found('ok', 'id', table.TableId);
   if (timeToLive instanceof Error) found('ok', 'time-to-live', `not looked at: ${timeToLive.message}`);
   else if (timeToLive.TimeToLiveStatus?.startsWith('ENABL')) {

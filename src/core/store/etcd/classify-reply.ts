@@ -2,14 +2,11 @@ import { fieldOf, parsed, textOf } from '../../base/fields.js';
 import { tlsProblem } from '../../base/tls.js';
 import type { HttpClient } from '../http-client.js';
 import type { StoreError } from '../lease-store.js';
-import { failing, type Operation, type StoreRequest } from '../store-request.js';
-
-/** A call of the gateway. */
-export type EtcdRequest = StoreRequest<Operation>;
+import { failing, type StoreRequest } from '../store-request.js';
 
 /** How far a request got, at which server. */
 export interface Exchange {
-  readonly request: EtcdRequest;
+  readonly request: StoreRequest;
   readonly client: HttpClient;
   /** `HOST:PORT`. */
   readonly server: string;

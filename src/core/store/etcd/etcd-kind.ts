@@ -46,8 +46,7 @@ export const ETCD: StoreKind<EtcdLeaseStoreOptions> = {
     if (text.includes('://')) fail(`${scheme}:// once, in front of the first server, in ${SUCH_AS}`);
     const { servers, path } = parseServers(text, 'prefix', 2379, SUCH_AS, fail);
     const hosts = servers.map(({ address }) => address);
-    const prefix = parsePrefix(path, SUCH_AS, fail);
-    if (prefix === '') fail(`a prefix, which nothing else in the cluster uses, in ${SUCH_AS}`);
+    const prefix = parsePrefix(path, SUCH_AS, fail, 'cluster');
     const endpoints = hosts.map((host) => `${scheme === 'etcd' ? 'http' : 'https'}://${host}`);
     return { url: `${scheme}://${hosts.join(',')}/${prefix}`, endpoints, prefix };
   },

@@ -19,7 +19,6 @@ import type {
 } from '../lease-store.js';
 import { type ConditionalWrite, type ContinuedPage, StoreDriver } from '../store-driver.js';
 import { type StoreRequest, senseless } from '../store-request.js';
-import type { EtcdRequest } from './classify-reply.js';
 import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
 import {
   ageOf,
@@ -164,13 +163,11 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
     return [
       {
         id: 'etcd-servers',
-        title: 'etcd servers',
         status: versions.every(({ isUp }) => isUp) ? 'ok' : 'warning',
         detail: [...versions.map(({ text }) => text), ...members].join(', '),
       },
       {
         id: 'take-over',
-        title: 'take-over',
         status: 'ok',
         detail:
           'by observed age; a task that starts when all others have died takes a lease once etcd has removed its mark, 2 to 4 s after duration and grace',
@@ -266,7 +263,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   }
 }
 
-function etagOf(request: EtcdRequest, revision = ''): string {
+function etagOf(request: StoreRequest, revision = ''): string {
   if (isRevision(revision)) return revision;
   throw senseless(request, 'no revision: is this etcd?');
 }

@@ -8,14 +8,8 @@ import { prepareTlsFiles } from '../../base/tls.js';
 import { HttpClient } from '../http-client.js';
 import { storeTime } from '../http-times.js';
 import { type Interval, StoreError } from '../lease-store.js';
-import { givenUp, senseless, withinRequestTime } from '../store-request.js';
-import {
-  classifyReply,
-  type EtcdRequest,
-  type Exchange,
-  isTokenRefused,
-  withoutReply,
-} from './classify-reply.js';
+import { givenUp, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
+import { classifyReply, type Exchange, isTokenRefused, withoutReply } from './classify-reply.js';
 import { type EtcdAccess, parseEtcdAuth } from './etcd-access.js';
 import type { EtcdKeyValue } from './key-value.js';
 
@@ -92,7 +86,7 @@ export class EtcdGateway {
    * @param path below `/v3/`
    * @throws {StoreError} when there was no definite answer
    */
-  call(request: EtcdRequest, path: string, body: object): Promise<EtcdReply> {
+  call(request: StoreRequest, path: string, body: object): Promise<EtcdReply> {
     return withinRequestTime(this.#limits, request.signal, async (limit) => {
       for (let left = this.clients.length - 1; ; left -= 1) {
         try {
@@ -117,7 +111,7 @@ export class EtcdGateway {
    * @throws {StoreError} before the first change; what broke the connection, or that the signal of the request
    * has aborted
    */
-  async *watch(request: EtcdRequest, create: object): AsyncGenerator<EtcdEvent> {
+  async *watch(request: StoreRequest, create: object): AsyncGenerator<EtcdEvent> {
     const { signal } = request;
     const body = { create_request: create };
     const response = await withinRequestTime(this.#limits, signal, (limit) =>
@@ -150,7 +144,7 @@ export class EtcdGateway {
    *
    * @throws {StoreError}
    */
-  async grantMark(request: EtcdRequest, ms: number): Promise<string> {
+  async grantMark(request: StoreRequest, ms: number): Promise<string> {
     const seconds = Math.ceil(ms / 1_000) + MARGIN_S;
     const { body } = await this.call(request, 'lease/grant', { TTL: String(seconds) });
     if (typeof body.ID === 'string' && Number(body.TTL) >= seconds) return body.ID;
@@ -158,7 +152,7 @@ export class EtcdGateway {
   }
 
   /** The version of one server, `3.5.1`, whichever server the other calls use. @throws {StoreError} */
-  version(request: EtcdRequest, client: HttpClient): Promise<string> {
+  version(request: StoreRequest, client: HttpClient): Promise<string> {
     return withinRequestTime(this.#limits, request.signal, async (limit) => {
       const reply = await this.#ask(this.#exchange(request, client), 'version', undefined, limit, json);
       const version = textOf(reply, 'etcdserver');
@@ -182,7 +176,7 @@ export class EtcdGateway {
    * was refused.
    */
   async #authorized<T>(
-    request: EtcdRequest,
+    request: StoreRequest,
     path: string,
     body: object,
     limit: AbortSignal,
@@ -216,7 +210,7 @@ export class EtcdGateway {
     outer: Exchange,
     signal: AbortSignal,
   ): Promise<string> {
-    const request: EtcdRequest = { operation: 'authenticate', url: this.#url };
+    const request: StoreRequest = { operation: 'authenticate', url: this.#url };
     const exchange = this.#exchange(request, outer.client);
     try {
       const reply = await this.#ask(exchange, 'v3/auth/authenticate', { name, password }, signal, json);
@@ -266,7 +260,7 @@ export class EtcdGateway {
     }
   }
 
-  async #reply(request: EtcdRequest, response: IncomingMessage): Promise<EtcdReply> {
+  async #reply(request: StoreRequest, response: IncomingMessage): Promise<EtcdReply> {
     const body = parsed(await text(response)) as EtcdReply['body'] | undefined;
     const header = fieldOf(body, 'header');
     // Every reply has a header.
@@ -278,7 +272,7 @@ export class EtcdGateway {
     return { body, revision, storeTime: storeTime(response.headers.date) };
   }
 
-  #exchange(request: EtcdRequest, client: HttpClient): Exchange {
+  #exchange(request: StoreRequest, client: HttpClient): Exchange {
     const { host: server, protocol } = new URL(client.server);
     const otherScheme = this.revision > 0n ? undefined : protocol === 'https:' ? 'etcd' : 'etcds';
     const hasUser = this.#user !== undefined;

@@ -2,7 +2,14 @@ import { fieldOf, messageOf, parsed, textOf } from '../../base/fields.js';
 import type { HttpReply } from '../http-client.js';
 import { isClockWrong } from '../http-times.js';
 import type { StoreError, StoreFault } from '../lease-store.js';
-import { failing, networkErrors, refusal, type StoreRequest } from '../store-request.js';
+import {
+  type ByOperation,
+  failing,
+  isConditional,
+  networkErrors,
+  refusal,
+  type StoreRequest,
+} from '../store-request.js';
 
 /**
  * Says what a reply of Cloud Storage means that is no success, by the HTTP status and the reason in its JSON;
@@ -19,8 +26,7 @@ export function classifyReply({ status, body }: HttpReply, request: StoreRequest
   const [first] = (fieldOf(error, 'errors') as unknown[] | undefined) ?? [];
   const reason = textOf(first, 'reason') ?? '';
   const said = `HTTP ${status}${reason === '' ? '' : `, ${reason}`}${messageOf(error)}`;
-  const conditional = operation === 'create' || operation === 'replace';
-  if (conditional && status === 412) return 'conflict';
+  if (isConditional(request) && status === 412) return 'conflict';
   if (status === 404 && (operation === 'read' || operation === 'discard')) return 'absent';
   if (status === 404) {
     // A gateway in front of the store says 404 as well.
@@ -62,11 +68,11 @@ export function classifyNoToken(error: unknown, request: StoreRequest, now: numb
 }
 
 /** The permission that each operation needs. */
-const NEEDS = {
+const NEEDS: ByOperation<string> = {
   read: 'storage.objects.get',
   list: 'storage.objects.list',
   create: 'storage.objects.create',
   // Which is the one to delete as well.
   replace: 'storage.objects.create and storage.objects.delete',
   discard: 'storage.objects.delete',
-} as const;
+};

@@ -1,6 +1,6 @@
 import { messageOf, textOf } from '../../base/fields.js';
 import { StoreError, type StoreFault } from '../lease-store.js';
-import { connectionFailure, failing, givenUp, type Operation, type StoreRequest } from '../store-request.js';
+import { connectionFailure, failing, givenUp, isConditional, type StoreRequest } from '../store-request.js';
 
 /**
  * Says what a failed request means, by the SQLSTATE of the server and by the codes of Node; never by the text. This
@@ -14,7 +14,7 @@ import { connectionFailure, failing, givenUp, type Operation, type StoreRequest 
  */
 export function classifyReply(
   error: unknown,
-  request: StoreRequest<Operation>,
+  request: StoreRequest,
   server: string,
   sent: boolean,
 ): 'conflict' | 'absent' {
@@ -30,7 +30,7 @@ export function classifyReply(
       undefined,
     );
   }
-  if (CONFLICTS.includes(code) && /^(create|replace)$/.test(request.operation)) return 'conflict';
+  if (CONFLICTS.includes(code) && isConditional(request)) return 'conflict';
   if (code === '42P01') return 'absent';
   const outcome = sent && !NOT_APPLIED.test(code) ? 'unknown' : 'not-applied';
   // A pooler says the same when it refuses a client and when its server has ended.

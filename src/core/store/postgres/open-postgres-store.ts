@@ -82,7 +82,7 @@ const TLS_FILES = { ca: 'PGSSLROOTCERT', cert: 'PGSSLCERT', key: 'PGSSLKEY' } as
 /** Certificates are checked, unless the mode says plainly that they are not. @throws {ConfigError} */
 async function tlsOf(mode: string) {
   if (mode === 'disable') return false;
-  if (!/^(require|verify-ca|verify-full|no-verify)$/.test(mode))
+  if (!['require', 'verify-ca', 'verify-full', 'no-verify'].includes(mode))
     throw new ConfigError(
       'PGSSLMODE',
       mode,

@@ -3,7 +3,7 @@ import { orAborted } from '../../base/abort.js';
 import { fieldOf } from '../../base/fields.js';
 import type { ListedObject, StoredObject, StoreError, StoreFact } from '../lease-store.js';
 import type { ObjectStoreOptions } from '../store-driver.js';
-import { type Operation, type StoreRequest, withinRequestTime } from '../store-request.js';
+import { type StoreRequest, withinRequestTime } from '../store-request.js';
 import { classifyReply } from './classify-reply.js';
 import { BARRIER, CREATE_TABLE } from './statements.js';
 
@@ -23,7 +23,7 @@ export class PostgresCluster {
 
   /** @param servers connections to each, at least one; with listeners for `error` */
   constructor(
-    private readonly options: Pick<ObjectStoreOptions, 'clock' | 'requestTimeoutMs'>,
+    private readonly options: ObjectStoreOptions,
     private readonly servers: readonly Pool[],
   ) {}
 
@@ -56,17 +56,17 @@ export class PostgresCluster {
    * @returns no row where another write came first
    * @throws {StoreError}
    */
-  call(request: StoreRequest<Operation>, statement: string, values: unknown[] = []): Promise<readonly Row[]> {
-    const isRead = /^(read|list)$/.test(request.operation);
+  call(request: StoreRequest, statement: string, values?: unknown[]): Promise<readonly Row[]> {
+    const isRead = ['read', 'list'].includes(request.operation);
     return withinRequestTime(this.options, request.signal, async (limit) => {
       for (let left = this.servers.length - 1; ; left -= 1) {
         const [current, doubt] = [this.#current, this.#doubt];
         try {
           if (isRead && doubt !== undefined) {
-            await this.#ask(request, BARRIER, [], limit);
+            await this.#ask(limit, request, BARRIER);
             if (this.#doubt === doubt) this.#doubt = undefined;
           }
-          return await this.#ask(request, statement, values, limit);
+          return await this.#ask(limit, request, statement, values);
         } catch (error) {
           const { transient, outcome } = error as StoreError;
           if (outcome === 'unknown' && !isRead) this.#doubt = error;
@@ -79,44 +79,41 @@ export class PostgresCluster {
 
   /** Makes a statement at the current server, and the table where there is none. */
   async #ask(
-    request: StoreRequest<Operation>,
-    statement: string,
-    values: unknown[],
     limit: AbortSignal,
+    request: StoreRequest,
+    statement: string,
+    values?: unknown[],
   ): Promise<readonly Row[]> {
     const { clock } = this.options;
     const { host, port } = this.#server.options;
-    let isSent = false;
     let client: PoolClient | undefined;
     let warning: unknown;
-    // The function that warns of a commit whose wait for a synchronous standby was cancelled.
-    const onNotice = (notice: unknown) => {
-      if (fieldOf(notice, 'routine') === 'SyncRepWaitForLSN') warning = notice;
-    };
     try {
       client = await this.connect(limit);
-      client.on('notice', onNotice);
-      isSent = true;
+      client.on('notice', (notice) => {
+        // The function that warns of a commit whose wait for a synchronous standby was cancelled.
+        if (fieldOf(notice, 'routine') === 'SyncRepWaitForLSN') warning = notice;
+      });
       const sentAt = clock.monotonic();
       const { rows } = await orAborted(client.query(statement, values), limit);
       const tookMs = clock.monotonic() - sentAt;
       if (warning !== undefined) throw warning;
-      client.off('notice', onNotice);
+      client.removeAllListeners('notice');
       client.release();
-      const processId = fieldOf(client, 'processID');
       // The server's time was read when the statement began, and a write may have waited since.
       return rows.map(({ now, age, ...row }) => ({
         ...row,
         age: { min: age ?? 0, max: age ?? Number.POSITIVE_INFINITY },
         storeTime: { min: now, max: now + tookMs },
-        isPooled: row.pid !== processId,
+        isPooled: row.pid !== fieldOf(client, 'processID'),
       }));
     } catch (error) {
       // A reply that comes late must not be taken for that of another statement.
       client?.release(true);
+      const isSent = client !== undefined;
       if (classifyReply(error, request, `${host}:${port}`, isSent) === 'conflict') return [];
-      await this.#ask({ ...request, operation: 'create' }, CREATE_TABLE, [], limit);
-      return this.#ask(request, statement, values, limit);
+      await this.#ask(limit, { ...request, operation: 'create' }, CREATE_TABLE);
+      return this.#ask(limit, request, statement, values);
     }
   }
 }

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { Notification, PoolClient } from 'pg';
+import { posix } from 'node:path';
+import type { PoolClient } from 'pg';
 import { orAborted } from '../../base/abort.js';
 import { fieldOf, objectIn } from '../../base/fields.js';
 import { Changes, type Heed } from '../changes.js';
@@ -30,7 +31,7 @@ const LOST_MS = 1_200;
 export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   override readonly timeStepMs = 0;
   readonly #changes = new Changes();
-  /** Ends the connection that listens, where there is one. */
+  /** Ends the connection that listens while tasks wait. */
   #listening: AbortController | undefined;
   readonly #channel: string;
   /** Resolves after the last notification. */
@@ -39,7 +40,7 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
   /** Nothing is sent yet. */
   constructor(
     url: string,
-    private readonly options: Pick<ObjectStoreOptions, 'prefix' | 'clock'>,
+    private readonly options: ObjectStoreOptions,
     private readonly cluster: PostgresCluster,
   ) {
     super(url, options.prefix);
@@ -68,19 +69,20 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
     const facts = await this.cluster.call(this.request('examine', options), sql.DESCRIBE);
     return facts
       .filter(({ id, isPooled }) => isPooled || id !== 'pooler')
-      .map(({ id, status, detail }) => ({ id: `postgres-${id}`, title: id, status, detail }));
+      .map(({ id, status, detail }) => ({ id: `postgres-${id}`, status, detail }));
   }
 
   /** Resolves also some time after notifications were lost. One connection listens while tasks wait. */
   async changed(signal: AbortSignal, heed?: Heed): Promise<void> {
-    if (this.#listening?.signal.aborted !== false) {
+    if (this.#changes.waiting === 0) {
+      this.#listening?.abort();
       this.#listening = new AbortController();
-      void this.#listen(this.#listening);
+      void this.#listen(this.#listening.signal);
     }
     try {
       await this.#changes.next(signal, heed);
     } finally {
-      if (this.#changes.waiting === 0) this.#listening.abort();
+      if (this.#changes.waiting === 0) this.#listening?.abort();
     }
   }
 
@@ -109,15 +111,14 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
     await this.cluster.close();
   }
 
-  async #listen(listening: AbortController): Promise<void> {
-    const { signal } = listening;
+  async #listen(signal: AbortSignal): Promise<void> {
     const { clock } = this.options;
     const begunAt = clock.monotonic();
     let client: PoolClient | undefined;
     try {
       client = await this.cluster.connect(signal);
       const lost = new Promise<void>((end) => client?.on('end', end));
-      client.on('notification', ({ payload = '' }: Notification) =>
+      client.on('notification', ({ payload = '' }) =>
         this.#changes.announce(objectIn(payload) as ObjectChange | undefined),
       );
       const { rows } = await orAborted(client.query('SELECT pg_backend_pid() AS pid'), signal);
@@ -134,16 +135,15 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
     } finally {
       client?.release(true);
     }
-    await clock.sleep(LOST_MS, signal).catch(() => undefined);
-    if (signal.aborted) return;
-    listening.abort();
-    this.#changes.announce();
+    await clock.sleep(LOST_MS, signal).then(
+      () => this.#changes.announce(),
+      () => undefined,
+    );
   }
 
   /** The prefix and the key of a row. Keys with slashes are those of stores below this one. */
   #placeOf(key: string): [prefix: string, key: string] {
     const path = this.keyPrefix + key;
-    const slash = path.lastIndexOf('/');
-    return [path.slice(0, slash), path.slice(slash + 1)];
+    return [posix.dirname(path), posix.basename(path)];
   }
 }

@@ -1,14 +1,12 @@
 import { messageOf, textOf } from '../../base/fields.js';
-import { isWithoutCredentials } from '../aws/credentials.js';
-import { beforeSending, lostConnection } from '../aws/failures.js';
+import { failingBy, unanswered } from '../aws/failures.js';
 import { CREDENTIAL_CODES, type ObservedReply, UNDECIDED } from '../aws/observed-reply.js';
 import type { StoreError } from '../lease-store.js';
 import {
   ABSENCE,
+  type ByOperation,
   type Failing,
-  failing,
-  isTimeout,
-  networkErrors,
+  isConditional,
   refusal,
   type StoreRequest,
 } from '../store-request.js';
@@ -24,27 +22,21 @@ import { bucketInEndpoint } from './endpoint.js';
 export function classifyReply(
   error: unknown,
   request: StoreRequest,
-  { sent, status, headers }: ObservedReply,
+  reply: ObservedReply,
 ): 'conflict' | 'absent' {
   const { operation } = request;
-  const failedBy = failingBy(request);
-  const failed = failedBy(error);
-  if (!sent)
-    throw beforeSending(
-      error,
-      failed,
-      DIRECTORY_BUCKET.test(request.url) ? ofSession(error, failed) : undefined,
-    );
-  const isCutOff = isTimeout(error) || networkErrors(error).length > 0;
-  if (status === undefined || (status < 300 && isCutOff))
-    throw lostConnection(error, failedBy, request.endpoint);
+  const failed = failingBy(request)(error);
+  const session = DIRECTORY_BUCKET.test(request.url) ? ofSession(error, failed) : undefined;
+  const lost = unanswered(error, request, reply, session);
+  if (lost) throw lost;
+  const { status = 0, headers } = reply;
   if (status < 300) throw failed('rejected', 'unknown', `answered ${status}, but not as S3 does`);
 
   const code = textOf(error, 'Code') ?? '';
   const said = code === '' ? `HTTP ${status}` : `${code}${messageOf(error)}`;
   const refused = (cause: string) => failed('rejected', 'not-applied', cause);
   const denied = (cause: string) => failed('denied', 'not-applied', `access denied (${cause}`);
-  const conditional = operation === 'create' || operation === 'replace';
+  const conditional = isConditional(request);
   if (conditional && (status === 412 || (status === 409 && !UNDECIDED.includes(code)))) return 'conflict';
   if (status === 404) {
     if (code === 'NoSuchBucket') throw failed('missing', 'not-applied', 'bucket does not exist');
@@ -86,13 +78,13 @@ export function classifyReply(
 const PASSING = ['RequestTimeout', ...UNDECIDED];
 
 /** The permission that each operation needs. */
-const NEEDS = {
+const NEEDS: ByOperation<string> = {
   read: 's3:GetObject',
   list: 's3:ListBucket',
   create: 's3:PutObject',
   replace: 's3:PutObject',
   discard: 's3:DeleteObject',
-} as const;
+};
 
 /** By its name, or by that of an access point. */
 export const DIRECTORY_BUCKET = /^(?:s3:\/\/)?[^/]*--xa?-s3(\/|$)/;
@@ -113,11 +105,3 @@ const ofSession =
     const what = `no session created, HTTP ${status} (${code}${message})`;
     return failed(status >= 500 ? 'unavailable' : 'rejected', 'not-applied', what);
   };
-
-/** The failures of a request, without the errors that speak of the SDK's parser: causes are printed. */
-function failingBy(request: StoreRequest): (error: unknown) => Failing {
-  return (error) => {
-    const speaks = (textOf(error, 'Code') ?? textOf(error, 'code')) || isWithoutCredentials(error);
-    return failing(request, speaks ? error : undefined);
-  };
-}

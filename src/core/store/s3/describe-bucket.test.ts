@@ -30,7 +30,7 @@ it('a plain bucket has nothing to say, nor a server that does not know such conf
 it('what may not be read is one line, which says that no lease needs the rights', async () => {
   expect(await look({ Versioning: 403, Lifecycle: 403 })).toEqual([
     {
-      ...{ id: 'bucket-configuration', title: 'configuration', status: 'ok' },
+      ...{ id: 'bucket-configuration', status: 'ok' },
       detail:
         'not looked at for want of s3:GetBucketVersioning, s3:GetLifecycleConfiguration; no lease needs these rights',
     },

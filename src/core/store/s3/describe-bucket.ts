@@ -59,7 +59,7 @@ export async function describeBucket({
 
   const facts: StoreFact[] = [];
   const found = (status: StoreFact['status'], id: string, detail: string, more: Partial<StoreFact> = {}) =>
-    facts.push({ id: `bucket-${id}`, title: id.replaceAll('-', ' '), status, detail, ...more });
+    facts.push({ id: `bucket-${id}`, status, detail, ...more });
   const rules = lifecycle?.Rules ?? [];
   const {
     Days: lockDays,

@@ -79,7 +79,7 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
   }
 
   /** One object, or one of its versions. */
-  #get(request: StoreRequest<'read'>, object: GetObjectCommandInput) {
+  #get(request: StoreRequest, object: GetObjectCommandInput) {
     const command = new GetObjectCommand(object);
     return this.call(
       request,
@@ -184,9 +184,8 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
       );
     }
     const { output, reply } = answer;
-    const rows = (output.Contents ?? []).flatMap(
-      ({ Key: name, ETag: etag, Size: size, LastModified: modified }) =>
-        etag === undefined ? [] : [{ name, etag, size, modified }],
+    const rows = (output.Contents ?? []).map(
+      ({ Key: name, ETag: etag, Size: size, LastModified: modified }) => ({ name, etag, size, modified }),
     );
     const page = this.pageOf(reply.headers.date, rows, output.NextContinuationToken);
     return { ...page, more: output.IsTruncated === true };

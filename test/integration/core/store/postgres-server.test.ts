@@ -149,7 +149,7 @@ describe('a store on a real PostgreSQL', () => {
     const facts = (await (await open()).describe?.()) ?? [];
     expect(facts).toEqual([
       {
-        ...{ id: 'postgres-server', title: 'server', status: 'ok' },
+        ...{ id: 'postgres-server', status: 'ok' },
         detail: expect.stringMatching(
           /^PostgreSQL \d+\.\d+.*, without TLS, synchronous_commit = on, synchronous_standby_names = ''$/,
         ),
