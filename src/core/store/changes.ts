@@ -1,6 +1,9 @@
 import { onAbort } from '../base/abort.js';
 import type { ObjectChange } from './lease-store.js';
 
+/** The pause after a watch that was lost, in milliseconds: a server that refuses watches is not asked all the time. */
+export const LOST_WATCH_MS = 1_200;
+
 /** What a waiting task is to be woken for: true for a change that is of interest. */
 export type Heed = (change: ObjectChange) => boolean;
 

@@ -88,14 +88,13 @@ export function clusterReport({
   bootstrapped,
   epoch,
 }: ClusterConfig): ClusterReport {
-  const settling = epoch?.settling && { settling: true as const };
   return {
     size,
     durationMs: durationMs || null,
     graceMs,
     idWidth: idWidth || null,
     bootstrapped,
-    ...settling,
+    ...(epoch?.settling && { settling: true as const }),
     name,
   };
 }

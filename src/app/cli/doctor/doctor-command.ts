@@ -114,8 +114,8 @@ export async function examine(
       findings.push(...clusterFindings(facts.status, store.url, terms.cluster));
       const { cluster } = facts.status ?? {};
       const isNew = cluster && (await whenNotBusy(() => session.epoch())) !== cluster.epoch?.store;
-      if (isNew) findings.push(finding('epoch', 'warning', NEW_EPOCH));
-      else if (cluster?.epoch?.settling) findings.push(finding('epoch', 'warning', SETTLING));
+      const epoch = isNew ? NEW_EPOCH : cluster?.epoch?.settling && SETTLING;
+      if (epoch) findings.push(finding('epoch', 'warning', epoch));
       const { readPart } = await clusterPart();
       const part = cluster && (await whenNotBusy(() => readPart(session, cluster, { signal })));
       if (part) findings.push(part.finding);

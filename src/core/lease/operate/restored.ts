@@ -9,17 +9,20 @@ import type { StoreSession } from '../session/store-session.js';
  * @returns the settings; undefined when there is no cluster
  * @throws {StoreError}
  */
-export async function declareRestored(options: {
+export function declareRestored(options: {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly random: RandomSource;
 }): Promise<StoredCluster | undefined> {
   const { session, random } = options;
-  const retry = whileStoreIsAway(options);
-  const cluster = await retry((call) => readCluster(session, call));
-  if (cluster === undefined) return undefined;
-  const store = await retry((call) => session.epoch(call));
-  const noted = await retry((call) => recordEpoch(session, cluster, { store, random }, call));
-  // Another task has changed the settings.
-  return noted ?? declareRestored(options);
+  return whileStoreIsAway(options)(async (call) => {
+    for (;;) {
+      const cluster = await readCluster(session, call);
+      if (cluster === undefined) return undefined;
+      const store = await session.epoch(call);
+      const noted = await recordEpoch(session, cluster, { store, random }, call);
+      // Otherwise another task has changed the settings.
+      if (noted) return noted;
+    }
+  });
 }

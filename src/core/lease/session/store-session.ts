@@ -198,8 +198,7 @@ export class StoreSession {
   async epoch(call: SessionCall = {}): Promise<string | undefined> {
     checkCall(call);
     const { store } = this;
-    if (store.epoch === undefined) return undefined;
-    return this.#bounded('reading its epoch', call, async (options) => store.epoch?.(options));
+    return store.epoch && this.#bounded('reading its epoch', call, async (options) => store.epoch?.(options));
   }
 
   /**

@@ -2,7 +2,7 @@ import { anySignal } from '../../base/abort.js';
 import { checked, listOf, maybe, NAME, OBJECT, TEXT } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import { textOf } from '../../base/fields.js';
-import type { Heed } from '../changes.js';
+import { type Heed, LOST_WATCH_MS } from '../changes.js';
 import { storeTime } from '../http-times.js';
 import type {
   HistoryOptions,
@@ -37,9 +37,6 @@ export interface EtcdLeaseStoreOptions extends EtcdGatewayOptions {
   /** Without a slash at either end; not empty. */
   readonly prefix: string;
 }
-
-/** The pause after a watch that was lost, in milliseconds: a server that refuses watches is not asked all the time. */
-const LOST_WATCH_MS = 1_200;
 
 /** How many keys a request lists, with their values: those of objects and of their marks. */
 const PAGE = 1_000;

@@ -28,17 +28,15 @@ export class PostgresCluster {
   ) {}
 
   /** A connection that is free, or a new one, to the server that was used last. */
-  async connect(signal: AbortSignal): Promise<PoolClient> {
+  connect(signal: AbortSignal): Promise<PoolClient> {
     const connecting = this.#server.connect();
-    try {
-      return await orAborted(connecting, signal);
-    } catch (error) {
+    return orAborted(connecting, signal).catch((error) => {
       connecting.then(
         (late) => late.release(),
         () => undefined,
       );
       throw error;
-    }
+    });
   }
 
   /** Ends all connections. Idempotent. */

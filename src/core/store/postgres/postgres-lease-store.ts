@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import type { PoolClient } from 'pg';
 import { orAborted } from '../../base/abort.js';
 import { fieldOf, objectIn } from '../../base/fields.js';
-import { Changes, type Heed } from '../changes.js';
+import { Changes, type Heed, LOST_WATCH_MS } from '../changes.js';
 import type {
   LeaseStore,
   Listing,
@@ -18,9 +18,6 @@ import { type ConditionalWrite, type ObjectStoreOptions, StoreDriver } from '../
 import type { StoreRequest } from '../store-request.js';
 import type { PostgresCluster, Row } from './postgres-cluster.js';
 import * as sql from './statements.js';
-
-/** The pause after notifications were lost, in milliseconds. */
-const LOST_MS = 1_200;
 
 /**
  * Leases in the table `nodelease` of PostgreSQL, a row each. Each call is one statement, and repeats none whose
@@ -135,7 +132,7 @@ export class PostgresLeaseStore extends StoreDriver implements LeaseStore {
     } finally {
       client?.release(true);
     }
-    await clock.sleep(LOST_MS, signal).then(
+    await clock.sleep(LOST_WATCH_MS, signal).then(
       () => this.#changes.announce(),
       () => undefined,
     );
