@@ -72,11 +72,10 @@ async function noteRestored(session: StoreSession, call: Call): Promise<number> 
     onStoreAt(call, locksUrl(settings.store, name), note),
   );
   if (cluster === undefined && names.length === 0) return fail(io, 'CLUSTER_MISSING', nothingAt(store));
-  const part = cluster && (await (await clusterPart()).readPart(session, cluster.config, {}));
   const what = `${cluster ? 'the cluster and ' : ''}${pluralize(names.length, 'lock')}`;
   return answer(call, {
     report: { store, cluster: cluster !== undefined, locks: names.length },
-    lines: [`${store}: ${what} noted: ${SETTLING}`, ...(part ? [part.finding.detail] : [])],
+    lines: [`${store}: ${what} noted: ${SETTLING}`],
   });
 }
 

@@ -28,10 +28,6 @@ import {
 } from './diagnosis.js';
 import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
-/** An epoch of the store that no task has recorded yet (rule 10). */
-const NEW_EPOCH =
-  'the store was restarted, restored or replaced since a task began last: the next one waits for a duration and a grace';
-
 /** The options of `doctor`, as they are on the command line. */
 interface DoctorOptions {
   /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. */
@@ -113,9 +109,9 @@ export async function examine(
       facts.cost = costReport(facts.status?.cluster, terms, prices);
       findings.push(...clusterFindings(facts.status, store.url, terms.cluster));
       const { cluster } = facts.status ?? {};
+      // An epoch that no task has recorded yet, or one that has not settled (rule 10).
       const isNew = cluster && (await whenNotBusy(() => session.epoch())) !== cluster.epoch?.store;
-      const epoch = isNew ? NEW_EPOCH : cluster?.epoch?.settling && SETTLING;
-      if (epoch) findings.push(finding('epoch', 'warning', epoch));
+      if (isNew || cluster?.epoch?.settling) findings.push(finding('epoch', 'warning', SETTLING));
       const { readPart } = await clusterPart();
       const part = cluster && (await whenNotBusy(() => readPart(session, cluster, { signal })));
       if (part) findings.push(part.finding);

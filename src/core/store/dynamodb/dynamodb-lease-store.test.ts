@@ -310,7 +310,7 @@ describe('the items of a store', () => {
 });
 
 describe('the table', () => {
-  /** Both are asked at once. */
+  /** What both requests are answered. */
   const table = (Table: object, TimeToLiveDescription: object = {}) =>
     replies.push({ body: { Table, TimeToLiveDescription } }, { body: { Table, TimeToLiveDescription } });
   const factsOf = async (...given: Parameters<typeof table>) => {

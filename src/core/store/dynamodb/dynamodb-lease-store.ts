@@ -108,11 +108,9 @@ export class DynamoDbLeaseStore extends AwsStoreDriver implements LeaseStore {
 
   async describe(options?: StoreCallOptions): Promise<readonly StoreFact[]> {
     const request = this.request('examine', options);
-    const [{ Table }, timeToLive] = await Promise.all([
-      this.#call(request, 'DescribeTable'),
-      // No lease needs this right, and not every stand-in knows it.
-      this.#call(request, 'DescribeTimeToLive').catch((error: Error) => error),
-    ]);
+    const { Table } = await this.#call(request, 'DescribeTable');
+    // No lease needs this right, and not every stand-in knows it.
+    const timeToLive = await this.#call(request, 'DescribeTimeToLive').catch((error: Error) => error);
     return tableFacts(Table, timeToLive instanceof Error ? timeToLive : timeToLive.TimeToLiveDescription);
   }
 
