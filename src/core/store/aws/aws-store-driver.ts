@@ -33,16 +33,12 @@ export interface AwsAccount {
   destroy(): void;
 }
 
-interface AwsOptions extends Omit<ObjectStoreOptions, 'prefix'> {
-  readonly client: AwsAccount;
-}
-
 /** What the stores of AWS share: how a request is made, and what has not answered. */
 export abstract class AwsStoreDriver extends StoreDriver {
   constructor(
     url: string,
     prefix: string,
-    private readonly access: AwsOptions,
+    private readonly access: ObjectStoreOptions & { readonly client: AwsAccount },
   ) {
     super(url, prefix, access.endpoint);
   }
