@@ -325,6 +325,20 @@ describe('waiting for changes', () => {
     expect(clock.sleepers).toBe(0);
   });
 
+  it('is over one connection, too, for a task that begins as the last one is woken', async () => {
+    a.script = () => [ROW];
+    const first = waiting((size) => size === 8);
+    await settled();
+    notified('1.json', 8);
+    const second = waiting((size) => size === 9);
+    expect(await first.ended).toBe('woken');
+    await settled();
+    const listening = a.clients.filter(({ released }) => released === undefined);
+    expect(listening).toHaveLength(1);
+    listening[0]?.emit('notification', { payload: JSON.stringify({ key: '2.json', size: 9 }) });
+    expect(await second.ended).toBe('woken');
+  });
+
   it.each([
     ['behind a pooler, which passes no notification on', 8, false],
     ['once the connection is lost', 7, true],
