@@ -2,6 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { defineConfig } from 'rolldown';
 
+// Users of such a store install them next to nodelease. The API of OpenTelemetry is in the bundle.
+const peers = Object.keys(JSON.parse(readFileSync('package.json', 'utf8')).peerDependencies).filter(
+  (name) => !name.startsWith('@opentelemetry/'),
+);
+
 // Bundles the command line with the packages that it uses: most of the time of a start goes into finding,
 // reading and compiling modules. CONTRIBUTING.md has the figures. CommonJS, since Node.js loads that faster;
 // not minified, since stack traces are to be read.
@@ -12,22 +17,11 @@ const command = defineConfig({
     'keeper-thread': 'src/node/runtime/worker/keeper-thread.ts',
   },
   platform: 'node',
-  // Users of such a store install them next to nodelease. The API of OpenTelemetry is in the bundle.
-  external: Object.keys(JSON.parse(readFileSync('package.json', 'utf8')).peerDependencies).filter(
-    (name) => !name.startsWith('@opentelemetry/'),
-  ),
+  external: peers,
   // The packages as ES modules, where they have them: only what is used of those gets into the bundle.
   resolve: { conditionNames: ['module', 'node'], mainFields: ['module', 'main'] },
   transform: { target: 'node20.9' },
-  plugins: [
-    chosenSdk(),
-    requiredBuiltins(),
-    lazyBuiltins(),
-    withoutUnused(),
-    commonJs(),
-    latin1(),
-    licenses(),
-  ],
+  plugins: [chosenSdk(), required(peers), lazyBuiltins(), withoutUnused(), commonJs(), latin1(), licenses()],
   // What one command imports when it is needed, another may import at once.
   checks: { ineffectiveDynamicImport: false },
   output: {
@@ -99,15 +93,21 @@ function chosenSdk() {
 }
 
 /**
- * Has the SDK require Node's own modules where it imports them on demand: the first `import()` loads Node's
- * loader of ES modules, too.
+ * Has the bundle require what it would import on demand: Node's own modules, since the first `import()` loads Node's loader of ES
+ * modules, too; and the packages next to it, since a script with kept bytecode cannot import (nodelease.js).
  */
-function requiredBuiltins() {
+function required(packages) {
+  const names = ['node:[^\'"]+', ...packages].join('|');
+  const imported = new RegExp(`\\bimport\\((['"](?:${names})['"])\\)`, 'g');
+  const asModule = (name) =>
+    name.includes('node:')
+      ? `require(${name})`
+      : `(async () => Object.create(require(${name}), { default: { value: require(${name}) } }))()`;
   return {
-    name: 'required-builtins',
+    name: 'required',
     transform: {
-      filter: { code: /import\(['"]node:/ },
-      handler: (code) => code.replace(/\bimport\((['"]node:[^)]+)\)/g, 'require($1)'),
+      filter: { code: imported },
+      handler: (code) => code.replace(imported, (_, name) => asModule(name)),
     },
   };
 }

@@ -22,17 +22,18 @@ done
 */
   .valueOf();
 
-const { hash } = require('node:crypto');
+const { createHash } = require('node:crypto');
 const { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } = require('node:fs');
 const { enableCompileCache } = require('node:module');
-const { Script, constants } = require('node:vm');
+const { Script } = require('node:vm');
 
 // Next to the program: who may write there may change the program, too.
 const cache = `${__dirname}/compile-cache`;
-const DIGEST_BYTES = 20;
+const DIGEST_BYTES = 32;
 const LEASE_LOST = 76;
 const LONGEST_START_MICROSECONDS = 2_000_000;
 
+const mayKeep = !process.env.NODE_DISABLE_COMPILE_CACHE;
 const chunks = new Map();
 const compiled = [];
 /** V8 refuses what it has compiled with other flags. */
@@ -48,12 +49,13 @@ function load(name) {
   const filename = `${__dirname}/${name}`;
   const source = readFileSync(filename);
   // Of a source V8 compares no more than its length.
-  const stored = `${cache}/${name}-${process.version}-${process.arch}-${flags}-${hash('sha1', source)}`;
-  const cachedData = bytecodeIn(stored);
+  const stored = `${cache}/${name}-${process.version}-${process.arch}-${flags}-${digest(source).toString('hex')}`;
+  const cachedData = mayKeep ? bytecodeIn(stored) : undefined;
   const script = new Script(`(function (exports, require, module, __filename, __dirname) {${source}\n})`, {
-    ...{ filename, cachedData, importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER },
+    filename,
+    cachedData,
   });
-  if (!cachedData || script.cachedDataRejected) compiled.push([stored, script]);
+  if (mayKeep && (!cachedData || script.cachedDataRejected)) compiled.push([stored, script]);
   const module = { exports: {} };
   chunks.set(name, module);
   const requireFrom = (id) => (id.startsWith('./') ? load(id.slice(2)) : require(id));
@@ -84,8 +86,8 @@ function save() {
   }
 }
 
-function digest(bytecode) {
-  return hash('sha1', bytecode, 'buffer');
+function digest(content) {
+  return createHash('sha256').update(content).digest();
 }
 
 function attempt(action) {
@@ -96,16 +98,15 @@ function attempt(action) {
   }
 }
 
-// `constants` are there from Node.js 20.12 on.
-if (constants && !process.env.NODE_DISABLE_COMPILE_CACHE) {
+if (mayKeep) {
+  // What is installed next to the bundle, such as another store's client, has Node's own cache (22.8 on).
+  enableCompileCache?.(cache);
   process.on('exit', (exitCode) => {
     // A lost lease ends the process at once. And V8 drops what has not been called for long.
     if (exitCode !== LEASE_LOST && process.cpuUsage().user < LONGEST_START_MICROSECONDS) save();
   });
-  // What is installed next to the bundle, such as another store's client, has Node's own cache (22.8 on).
-  enableCompileCache?.(cache);
-  load('main.js').main(() => {
-    save();
-    flags = 'lean';
-  });
-} else require('./main.js').main();
+}
+load('main.js').main(() => {
+  save();
+  flags = 'lean';
+});

@@ -175,11 +175,11 @@ describe('the bundled command', () => {
     expect(named.flat().filter((name) => !names.includes(name))).toEqual([]);
   });
 
-  it('needs one byte a character, and no loader of ES modules for what Node.js brings', async () => {
+  it('needs one byte a character, and no loader of ES modules', async () => {
     const names = (await readdir(bundle)).filter((name) => name.endsWith('.js'));
     const costly = names.map(async (name) => {
       const text = await readFile(join(bundle, name), 'utf8');
-      return /[\u0100-\uffff]|\bimport\(["']node:/.test(text) ? [name] : [];
+      return /[\u0100-\uffff]|\bimport\(/.test(text) ? [name] : [];
     });
     expect((await Promise.all(costly)).flat()).toEqual([]);
   });
