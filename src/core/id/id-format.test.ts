@@ -43,6 +43,7 @@ describe('an id as a text', () => {
   it('is read in base 32 as people write it', () => {
     expect(parseId('00000000000iL')).toBe(33n);
     expect(parseId(' oooooooooooZz ')).toBe(1023n);
+    expect(parseId('00000000000zO')).toBe(31n * 32n);
   });
 
   it.each([
@@ -53,6 +54,7 @@ describe('an id as a text', () => {
     '18446744073709551616',
     '0x12',
     '00000000000U',
+    '000000000000U',
     '0000000000000U',
     'GZZZZZZZZZZZZ',
     '0193123456789ab',
@@ -66,9 +68,31 @@ describe('an id as a text', () => {
     );
   });
 
-  it('is refused in another format than the given one', () => {
-    expect(() => parseId('12', 'hex')).toThrow(ConfigError);
-    expect(() => parseId('0000000000001', 'hex')).toThrow(ConfigError);
+  it.each([
+    ['12', 'hex'],
+    ['0000000000001', 'hex'],
+    ['00193123456789abc', 'hex'],
+    ['0193123456789abc0', 'hex'],
+    ['x12', 'decimal'],
+    ['12x', 'decimal'],
+    ['000000000001', 'base32'],
+    ['12', 'octal'],
+  ])('is refused in another format than the given one: %s as %s', (text, format) => {
+    expect(() => parseId(text, format as IdFormat)).toThrow(ConfigError);
+  });
+
+  it('is shown in the error, a long one in part', () => {
+    expect(() => parseId('x'.repeat(80))).toThrow(`got "${'x'.repeat(80)}"`);
+    expect(() => parseId('x'.repeat(81))).toThrow(`got "${'x'.repeat(80)}…"`);
+  });
+
+  it.each([-1n, 2n ** 64n])('is not written where it has no 64 bits: %s', (id) => {
+    expect(() => formatId(id, 'hex')).toThrow(
+      `id: expected a bigint of 64 bits that is not negative, got ${id}`,
+    );
+  });
+
+  it('is not written in an unknown format', () => {
     expect(() => formatId(1n, 'octal' as IdFormat)).toThrow(
       'format: expected decimal, base32 or hex, got "octal"',
     );

@@ -63,15 +63,12 @@ function read(text: string, format: IdFormat | undefined): bigint | undefined {
       return /^[0-9a-f]{16}$/i.test(text) ? BigInt(`0x${text}`) : undefined;
     case 'base32':
       return text.length === BASE32_LENGTH ? fromBase32(text) : undefined;
-    default:
-      return undefined;
   }
 }
 
-function guess(text: string): IdFormat | undefined {
+function guess(text: string): IdFormat {
   if (/^(?:0|[1-9]\d*)$/.test(text)) return 'decimal';
-  if (text.length === BASE32_LENGTH) return 'base32';
-  return text.length === HEX_LENGTH ? 'hex' : undefined;
+  return text.length === BASE32_LENGTH ? 'base32' : 'hex';
 }
 
 function base32(id: bigint): string {

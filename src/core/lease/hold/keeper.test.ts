@@ -6,7 +6,7 @@ import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { acquireLease } from '../acquire/acquire-lease.js';
 import { encodeCluster } from '../model/cluster-config.js';
-import type { LeaseEvent, LeaseLostError } from '../model/lease.js';
+import type { LeaseEvent } from '../model/lease.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import { evictHolder } from '../operate/evict.js';
@@ -43,7 +43,7 @@ async function hold(nodes = 1) {
   const lease = await start({ onEvent: (event: LeaseEvent) => events.push(event) });
   await clock.advance(1_500);
   const session = new StoreSession(direct, clock, 1_000);
-  return { clock, direct, network, events, lease, session, start };
+  return { clock, bucket, direct, network, events, lease, session, start };
 }
 
 const lost = (outcome: 'unknown' | 'not-applied') =>
@@ -257,17 +257,58 @@ describe('a held lease', () => {
     expect([lease.isValid(), lease.deadline > 60_000]).toEqual([true, true]);
   });
 
-  it('is lost at once when another task holds it', async () => {
-    const { clock, direct, lease } = await hold();
-    const object = await direct.read('0.json');
-    const other = { ...JSON.parse(object?.body ?? ''), taskId: 'other', version: 2, nonce: 'x' };
-    await direct.replace('0.json', JSON.stringify(other), {}, object?.etag ?? '');
+  const changed = (change: object) => (held: object) => JSON.stringify({ ...held, ...change });
+  it.each([
+    ['has been deleted', () => undefined, 'its object has been deleted'],
+    ['has been emptied', () => '', 'its object has been emptied'],
+    ['is damaged', () => '{', 'its object is damaged: '],
+    [
+      'names another task',
+      changed({ taskId: 'other', version: 2, nonce: 'x' }),
+      'task other holds it at version 2',
+    ],
+    ['names another run with its task id', changed({ nonce: 'x' }), 'task task holds it at version 1'],
+    ['has another version', changed({ version: 2 }), 'task task holds it at version 2'],
+    ['has a renewal to come', changed({ renewal: 9 }), 'its object has renewal 9, which it never sent'],
+  ])('is lost at the next renewal when its object %s', async (_, change, detail) => {
+    const { clock, bucket, lease } = await hold();
+    const body = change(JSON.parse(bucket.read('0.json')?.body ?? ''));
+    bucket.remove('0.json');
+    if (body !== undefined) bucket.create('0.json', body, {});
     await clock.advance(5_000);
     expect(lease.signal.reason).toMatchObject({
       reason: 'taken',
-      message: expect.stringContaining('task other holds it at version 2'),
+      deadline: 5_000,
+      detail: expect.stringContaining(detail),
     });
-    expect((lease.signal.reason as LeaseLostError).deadline).toBe(5_000);
+  });
+
+  it('is over at its deadline, and not before', async () => {
+    const { clock, lease } = await hold();
+    const check = () => lease.tenureTime?.check();
+    clock.freeze(DURATION - 1_501);
+    expect(lease.isValid()).toBe(true);
+    check();
+    clock.freeze(1);
+    expect(lease.isValid()).toBe(false);
+    expect(check).toThrow('its deadline passed 0 ms ago: no renewal came through in time');
+  });
+
+  it('reports each attempt of a renewal that failed, and how long it took', async () => {
+    const { clock, lease, network, events } = await hold();
+    network.fault = async () => {
+      if (events.filter(({ type }) => type === 'renewal-failed').length < 2) throw lost('not-applied');
+      await clock.sleep(40);
+    };
+    await clock.advance(4_500);
+    const begun = 5_000;
+    expect(events.slice(-3)).toMatchObject([
+      { type: 'renewal-failed', error: { message: 'fault' }, attempt: 1 },
+      { type: 'renewal-failed', attempt: 2 },
+      { type: 'renewed', deadline: lease.deadline },
+    ]);
+    const renewed = events.at(-1);
+    expect(renewed).toMatchObject({ tookMs: lease.deadline - DURATION + 40 - begun });
   });
 
   it('knows at the moment of waking from a pause past its deadline that it is lost, before any timer has run', async () => {
@@ -434,6 +475,69 @@ describe('releasing', () => {
     });
   });
 
+  it.each([
+    ['denied', 1, 'release-failed'],
+    ['unreachable', 3, 'released'],
+  ] as const)('is tried again where that may help: a store that is %s', async (fault, writes, end) => {
+    const { clock, lease, network, events } = await hold();
+    const failure = new StoreError('fault', { fault, outcome: 'not-applied' });
+    network.calls.length = 0;
+    network.fault = onWrites(async () => {
+      if (network.calls.filter(({ operation }) => operation === 'replace').length < 3) throw failure;
+    });
+    const ending = lease.release();
+    await clock.advance(2_000);
+    await ending;
+    expect(events.at(-1)?.type).toBe(end);
+    expect(network.calls.filter(({ operation }) => operation === 'replace')).toHaveLength(writes);
+  });
+
+  it('comes after a renewal of its own that arrives late', async () => {
+    const { clock, bucket, direct, lease, network, events } = await hold();
+    let arrives: () => void = () => undefined;
+    let timestamp: number | undefined;
+    network.fault = onWrites(async (apply) => {
+      arrives();
+      arrives = apply;
+      throw lost('unknown');
+    });
+    await clock.advance(3_501);
+    network.fault = onWrites(async () => {
+      arrives();
+      network.fault = undefined;
+      timestamp = JSON.parse(bucket.read('0.json')?.body ?? '').timestamp;
+    });
+    const ending = lease.release();
+    await clock.advance(2_000);
+    await ending;
+    expect(events.at(-1)?.type).toBe('released');
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
+      kind: 'released',
+      timestamp,
+    });
+    expect(timestamp).toBeGreaterThan(clock.wallOffset + DURATION);
+  });
+
+  it.each([
+    [true, 'released'],
+    [false, 'release-failed'],
+  ])(
+    'ends the attached work first, and gives the lease back only if all of it has ended: %s',
+    async (hasEnded, end) => {
+      const { lease, events } = await hold();
+      const valid: boolean[] = [];
+      const work = {
+        end: async () => {
+          valid.push(lease.isValid());
+          return hasEnded;
+        },
+      };
+      lease.home?.attach(work);
+      await lease.release();
+      expect([valid, events.at(-1)?.type]).toEqual([[true], end]);
+    },
+  );
+
   it('interrupts a renewal that is under way, and still leaves a tombstone', async () => {
     const { clock, direct, lease, network } = await hold();
     let stalled = false;
@@ -445,7 +549,7 @@ describe('releasing', () => {
     });
     await clock.advance(4_000);
     expect(stalled).toBe(true);
-    await lease.release();
+    await lease[Symbol.asyncDispose]();
     expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
       kind: 'released',
     });
