@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { Instrumenter } from '@stryker-mutator/instrumenter';
 import { EQUIVALENT } from './equivalent.js';
 
-const FOLDER = '.harness/mutation';
+const FOLDER = process.env.MUTATION_FOLDER ?? '.harness/mutation';
 /** The folders whose unit tests run the code of a room, and the engines of the simulation that do. */
 const KILLERS = {
   'src/core/lease': {
@@ -65,7 +65,8 @@ print();
 
 /** The quick tests first: most mutants do not survive them. */
 async function kill(ids, job) {
-  for (const limitMs of LIMITS_MS) await killBy((test) => durations[test] <= limitMs, ids, job);
+  for (const [at, limitMs] of LIMITS_MS.entries())
+    await killBy((test) => durations[test] > (LIMITS_MS[at - 1] ?? -1) && durations[test] <= limitMs, ids, job);
 }
 
 async function killBy(isWanted, ids, job) {

@@ -6,6 +6,7 @@ import { acquireLease } from '../acquire/acquire-lease.js';
 import { initializeCluster, repairCluster } from '../operate/initialize.js';
 import { scaleCluster } from '../operate/scale.js';
 import { StoreSession } from '../session/store-session.js';
+import { findForeign, refuseForeignFolder } from './foreign-cluster.js';
 
 const HELD =
   '{"taskId":"task-A","timestamp":1795350753690,"nodeInstance":{"id":0,"version":1},"knownVersionMappings":{"mappingsByNodeId":{"0":1}}}';
@@ -60,6 +61,28 @@ describe('a cluster of Camunda 8', () => {
     expect(everything()).toEqual(before);
   });
 
+  it('is recognized by one lease with a body among many without', async () => {
+    for (let id = 0; id < 20; id += 1) bucket.create(`${id}.json`, id === 12 ? HELD : '', {});
+    await expect(acquire()).rejects.toThrow(/12\.json is a lease of Camunda 8/);
+  });
+
+  it('may have a single node id', async () => {
+    bucket.create('0.json', '', {});
+    bucket.create('node-ids-initialized', '', {});
+    await expect(acquire()).rejects.toThrow(/of 1 node id \(/);
+  });
+
+  it('is refused as the folder above a store, too, by its marker or by a lease', async () => {
+    const refused = () => refuseForeignFolder(session, 'folder:', {});
+    await expect(refused()).resolves.toBeUndefined();
+    bucket.create('0.json', HELD, {});
+    await expect(refused()).rejects.toThrow('0.json is a lease of Camunda 8: nodelease leaves it');
+    bucket.create('node-ids-initialized', '', {});
+    await expect(refused()).rejects.toThrow(
+      'folder:: this is a Camunda cluster (it has the object node-ids-initialized): nodelease leaves it',
+    );
+  });
+
   it('is skipped while the cluster has free ids of ours, and refused without a wait if it has none', async () => {
     await initialize();
     bucket.replace(
@@ -98,6 +121,13 @@ describe('a cluster of Camunda 8', () => {
     bucket.remove('node-ids-initialized');
     expect(everything()).toEqual(before);
   });
+});
+
+it('eight leases at most are read to find another program’s', async () => {
+  for (let id = 0; id < 20; id += 1) bucket.create(`${id}.json`, '', {});
+  const before = session.requests;
+  expect(await findForeign(session, (await session.list()).objects)).toBeUndefined();
+  expect(session.requests - before).toBe(1 + 8);
 });
 
 it('own leases are not taken for another program’s: a task that finds no cluster.json creates it again', async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { decodeCluster, encodeCluster, idWidthFor } from './cluster-config.js';
+import { type ClusterConfig, decodeCluster, encodeCluster, idWidthFor, settled } from './cluster-config.js';
 import { nativeCodec } from './lease-codec.js';
 import type { LeaseState } from './lease-state.js';
 
@@ -66,20 +66,73 @@ const states: [string, LeaseState, Record<string, string>][] = [
 
 describe('the native lease format', () => {
   it.each(states)('writes a %s lease as it always has', (name, state, metadata) => {
-    expect(nativeCodec.encode(state)).toEqual({ body: golden(name), metadata });
+    expect(nativeCodec.encode(state)).toStrictEqual({ body: golden(name), metadata });
   });
 
-  it.each(states)('reads a %s lease', (name, state) => {
-    expect(nativeCodec.decode(golden(name), {})).toEqual(state);
+  it.each(states)('reads a %s lease, with its metadata or without', (name, state, metadata) => {
+    for (const shown of [{}, metadata]) expect(nativeCodec.decode(golden(name), shown)).toEqual(state);
+  });
+
+  it('has the marks of sticky key and epoch in the metadata alone, and ignores what is no mark', () => {
+    const marks = { sticky: '0123456789abcdef', epoch: 'fedcba9876543210' };
+    const { body, metadata } = nativeCodec.encode({ ...held, ...marks });
+    expect([body, metadata]).toEqual([golden('held'), expect.objectContaining(marks)]);
+    expect(nativeCodec.decode(body, metadata)).toEqual({ ...held, ...marks });
+    for (const bad of ['', '0123456789abcde', '00123456789abcdef', '0123456789abcdeF', 'x0123456789abcde'])
+      expect(nativeCodec.decode(body, { sticky: bad, epoch: bad })).toEqual(held);
+  });
+
+  it('takes what a lease does not say for what is safe', () => {
+    expect(nativeCodec.decode('{"version":1,"taskId":"a","timestamp":5,"durationMs":1}', {})).toEqual({
+      ...{ kind: 'held', taskId: 'a', version: 1, timestamp: 5, durationMs: 1, knownNodes: {} },
+      ...{ nonce: 'none', renewal: 0, acquiredAt: 0, idWidth: 8, narrowIdsUntil: 5 },
+    });
+    const unknown = { kind: 'released', version: 3, timestamp: 0, durationMs: 0 };
+    expect(nativeCodec.decode('{"taskId":null,"version":3}', {})).toEqual(unknown);
+    expect(nativeCodec.decode('', { version: '3' })).toEqual(unknown);
+    expect(nativeCodec.decode('', { version: '0' })).toEqual({ kind: 'vacant' });
+  });
+
+  it('reads the greatest numbers that leave room for next ones', () => {
+    const most = { version: 2 ** 52, timestamp: 2 ** 48 - 1, durationMs: 86_400_000 };
+    expect(nativeCodec.decode(JSON.stringify({ released: true, ...most }), {})).toMatchObject(most);
+  });
+
+  it.each<[string, string, Record<string, string>, string]>([
+    ['an older body', golden('held'), { version: '8' }, 'has version 7, where version 8 was written'],
+    ['no body', '', { version: '5', taskid: 'a' }, 'has been emptied: task a held it'],
+    ['no body', '', { version: '5x' }, '"version"'],
+    ['no body', '', { version: 'x5' }, '"version"'],
+    ['no body', '', { version: '5', expiry: '1x' }, '"expiry"'],
+  ])('refuses %s with metadata that say otherwise', (_, body, metadata, problem) => {
+    expect(() => nativeCodec.decode(body, metadata)).toThrow(
+      expect.objectContaining({
+        message: expect.stringMatching(`^lease object .*${problem}`),
+        isForeign: false,
+      }),
+    );
+  });
+
+  it('shows the beginning of what is not JSON', () => {
+    expect(() => nativeCodec.decode('x'.repeat(101), {})).toThrow(`is not JSON: "${'x'.repeat(100)}"`);
   });
 
   it('ignores fields that it does not know, and invalid entries of the mapping', () => {
     const body = JSON.stringify({
       ...JSON.parse(golden('held')),
       region: 'eu',
-      knownNodesMapping: { 0: 3, 2: 11, x: 1, 4: 'five' },
+      knownNodesMapping: { 0: 3, 2: 11, x1: 1, '1x': 1, 4: 'five', 5: -1, 6: 2 ** 52 + 1 },
     });
     expect(nativeCodec.decode(body, {})).toEqual(held);
+    const known = { 10: 0, 11: 2 ** 52 };
+    for (const [mapping, knownNodes] of [
+      [known, known],
+      [null, {}],
+      ['', {}],
+    ]) {
+      const other = JSON.stringify({ ...JSON.parse(golden('held')), knownNodesMapping: mapping });
+      expect(nativeCodec.decode(other, {})).toEqual({ ...held, knownNodes });
+    }
   });
 
   it('keeps the mark and the address of a task that takes part in shards, and ignores invalid ones', () => {
@@ -95,6 +148,8 @@ describe('the native lease format', () => {
     ['that is one', '2/a/b/r/me 1/5/9/x/other', true],
     ['with characters that a header cannot have', '2/a/b/r/m\u00e9', false],
     ['with a line feed', '2/a/b/r/me\n1/5/9/x/other', false],
+    ['of one tenure', '2/a/b/r/me', true],
+    ['that is as long as can be', 'x'.repeat(1_000), true],
     ['that is too long', 'x'.repeat(1_001), false],
   ])('carries a history %s', (_, history, isKept) => {
     const state = nativeCodec.decode(golden('held'), { history });
@@ -144,6 +199,7 @@ describe('the native lease format', () => {
     ['not json', 'is not JSON'],
     ['[1]', 'is not a JSON object'],
     ['null', 'is not a JSON object'],
+    ['7', 'is not a JSON object'],
     ['{}', '"version"'],
     ['{"version":0}', '"version"'],
     ['{"version":1.5}', '"version"'],
@@ -198,7 +254,37 @@ describe('cluster.json', () => {
 
   it('is written and read as it always has been', () => {
     expect(encodeCluster(config)).toBe(golden('cluster'));
-    expect(decodeCluster(golden('cluster'))).toEqual(config);
+    expect(decodeCluster(golden('cluster'))).toStrictEqual(config);
+  });
+
+  it('is read with all that it may have', () => {
+    const times = { durationMs: 15_000, graceMs: 1_000 };
+    const all: ClusterConfig = {
+      ...{ ...config, name: 'web', longestMs: 60_000, peak: 30, proven: false },
+      ...{ proofsTakenOver: 2, proofFailed: 'it lies', once: true },
+      tuned: [{ at: 5, from: { ...times, durationMs: 60_000 }, to: times }],
+      epoch: { store: 's', mark: 'm', settling: true },
+      shards: { count: 64, floor: 7, created: false },
+    };
+    const body = encodeCluster(all);
+    expect(decodeCluster(body)).toStrictEqual(all);
+    expect(decodeCluster(encodeCluster({ ...all, proven: true }, body))).not.toHaveProperty('proofFailed');
+    expect(settled(all)).toEqual({ ...all, epoch: { store: 's', mark: 'm', settling: false } });
+    expect(settled(config)).toBe(config);
+  });
+
+  it('leaves out what is not usable, where it decides nothing', () => {
+    const times = { durationMs: 1, graceMs: 1 };
+    const tuned = [
+      null,
+      { at: 1 },
+      { at: 1, from: times },
+      { at: 1, to: times },
+      { at: 'x', from: times, to: times },
+    ];
+    for (const bad of [{ name: 7 }, { proofFailed: 7 }, { once: 1 }, { tuned: 'x' }])
+      expect(decodeCluster(JSON.stringify({ ...config, ...bad }))).toStrictEqual(config);
+    expect(decodeCluster(JSON.stringify({ ...config, tuned })).tuned).toEqual([]);
   });
 
   it('has, once it has grown, the timestamp after which the first ids of its new nodes begin', () => {
@@ -236,7 +322,8 @@ describe('cluster.json', () => {
 
   it('records it as long as the store has not passed the probe', () => {
     const body = encodeCluster({ ...config, proven: false });
-    expect([JSON.parse(body).proven, decodeCluster(body).proven]).toEqual([false, false]);
+    expect(JSON.parse(body)).toEqual({ ...JSON.parse(golden('cluster')), proven: false });
+    expect(decodeCluster(body).proven).toBe(false);
     expect(encodeCluster(config, body)).toBe(golden('cluster'));
   });
 
@@ -249,6 +336,23 @@ describe('cluster.json', () => {
     ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"idFloor":-1}', '"idFloor"'],
     ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"peak":65529}', '"peak"'],
     ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"peak":0}', '"peak"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"longestMs":1}', '"longestMs"'],
+    [
+      '{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"proofsTakenOver":-1}',
+      '"proofsTakenOver"',
+    ],
+    [
+      '{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"epoch":{"store":7}}',
+      'has no usable "epoch"',
+    ],
+    [
+      '{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"epoch":{"mark":7}}',
+      'has no usable "epoch"',
+    ],
+    [
+      '{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"shards":{"count":1,"floor":0}}',
+      '"floor"',
+    ],
     [
       '{"size":1,"durationMs":1,"graceMs":1000,"bootstrapped":true}',
       '"durationMs": expected a whole number from 1000 to 86400000, got 1',

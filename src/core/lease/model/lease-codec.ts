@@ -261,9 +261,8 @@ function readString(fields: Record<string, unknown>, name: string): string {
 
 /** Known nodes are hints: invalid entries are left out, and the lease stays readable. */
 function readKnownNodes(value: unknown): KnownNodes {
-  if (typeof value !== 'object' || value === null) return {};
   return Object.fromEntries(
-    Object.entries(value).filter(
+    Object.entries(Object(value) as object).filter(
       ([id, version]) =>
         /^\d+$/.test(id) && Number.isSafeInteger(version) && version >= 0 && version <= MOST_COUNT,
     ),

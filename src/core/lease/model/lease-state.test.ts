@@ -4,12 +4,18 @@ import {
   availability,
   evicted,
   type HeldLease,
+  type LeaseState,
+  leapt,
+  mayExceed,
   nodeIdOf,
+  previousHolder,
   released,
   renewed,
+  retired,
   revived,
   stampedUntilOf,
 } from './lease-state.js';
+import { pastTenures } from './tenure-history.js';
 
 const claim = {
   taskId: 'task',
@@ -41,6 +47,15 @@ describe('a new tenure', () => {
       expect(acquired(tombstone, inEpoch).version - tombstone.version).toBe(1);
   });
 
+  it('leaps by store time, and by a second where that is not above what was used', () => {
+    expect([0, 2 ** 20 - 1, 2 ** 20, 2 ** 30].map((from) => leapt(from, 1_000))).toEqual([
+      2 ** 20,
+      2 ** 20,
+      2 ** 21,
+      2 ** 30 + 2 ** 20,
+    ]);
+  });
+
   it('ends after the previous tenure, even if the clock of the store was set back', () => {
     expect(acquired(held, { ...claim, storeNow: 0 }).timestamp).toBe(held.timestamp + 1);
     expect(
@@ -50,6 +65,31 @@ describe('a new tenure', () => {
 
   it('counts its expiry in whole milliseconds of store time', () => {
     expect([held.acquiredAt, held.timestamp]).toEqual([1_000_000, 1_015_000]);
+    const change = { renewal: 1, durationMs: 15_000, knownNodes: {}, width: held };
+    expect(renewed(held, { ...change, storeNow: 1_005_000.7 }).timestamp).toBe(1_020_000);
+  });
+
+  it('has the history of those before', () => {
+    const end = (lease: LeaseState) => pastTenures(lease.kind === 'vacant' ? '' : lease.history)[0]?.end;
+    expect(end(acquired({ kind: 'vacant' }, claim))).toBeUndefined();
+    expect(end(acquired(held, claim))).toBe('expired');
+    const tombstone = released(held, 0, 0);
+    expect([end(tombstone), end(acquired(tombstone, claim))]).toEqual(['released', 'released']);
+    expect(end(evicted(held))).toBe('expired');
+    expect(end(evicted(held, false, ['evicted', 5]))).toBe('evicted');
+    expect(pastTenures(evicted(held).history)[0]?.endedAt).toBe(held.timestamp);
+  });
+
+  it('knows whether the last holder had the same sticky key', () => {
+    const keyed = { ...held, sticky: 'key' };
+    expect(previousHolder(keyed, 'key')).toBe('same');
+    expect([previousHolder(keyed, 'another'), previousHolder(keyed, undefined)]).toEqual(['other', 'other']);
+    expect(previousHolder(held, undefined)).toBe('other');
+    const never = retired({ kind: 'vacant' }, 1);
+    expect([previousHolder({ kind: 'vacant' }, 'key'), previousHolder(never, 'key')]).toEqual([
+      'none',
+      'none',
+    ]);
   });
 });
 
@@ -75,6 +115,7 @@ describe('the last id timestamp', () => {
 
   it('is 0 if no task ever held the id, and unknown if a holder recorded no time', () => {
     expect(stampedUntilOf({ kind: 'vacant' })).toBe(0);
+    expect(stampedUntilOf({ ...retired({ kind: 'vacant' }, 1), timestamp: 5 })).toBe(0);
     expect(
       stampedUntilOf({ kind: 'released', version: 3, timestamp: 0, durationMs: 0, stampedUntil: undefined }),
     ).toBeUndefined();
@@ -100,6 +141,11 @@ describe('the last id timestamp', () => {
       idWidth: 10,
       narrowIdsUntil: 990_000,
     });
+    const same = { idWidth: 10, narrowIdsUntil: 999_000 };
+    expect(
+      renewed(wide, { renewal: 2, durationMs: 15_000, storeNow: 0, knownNodes: {}, width: same })
+        .narrowIdsUntil,
+    ).toBe(990_000);
   });
 });
 
@@ -119,6 +165,7 @@ describe('a contender (rule 4)', () => {
   });
 
   it('uses the duration in the lease', () => {
+    expect(availability({ ...held, durationMs: 0 }, age(0), 1_000)).toMatchObject({ kind: 'held' });
     expect(availability({ ...held, durationMs: 60_000 }, age(16_001), 1_000)).toMatchObject({ kind: 'held' });
   });
 
@@ -168,6 +215,19 @@ describe('a contender (rule 4)', () => {
       'released',
     ]);
     expect(revived({ ...tombstone, version: 0 }, 3)).toEqual({ kind: 'vacant' });
+    for (const state of [{ kind: 'vacant' } as const, released(held, 5, 0)]) {
+      expect(retired(state, 2)).toMatchObject({ kind: 'retired', generation: 2 });
+      expect(revived(retired(state, 2), 3)).toEqual(state);
+    }
+  });
+
+  it.each([
+    [{ min: 0, max: 11 }, true],
+    [{ min: 0, max: 10 }, false],
+    [{ min: 11, max: Number.POSITIVE_INFINITY }, true],
+    [{ min: 10, max: Number.POSITIVE_INFINITY }, false],
+  ])('tries a lease whose age in a listing may exceed it: %j', (shown, expected) => {
+    expect(mayExceed(shown, 10)).toBe(expected);
   });
 });
 

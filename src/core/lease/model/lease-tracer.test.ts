@@ -86,3 +86,34 @@ describe('a tracer with a bug', () => {
     },
   );
 });
+
+it('a tracer measures acquiring, each renewal and the release, with what is known of them', async () => {
+  const spans: object[] = [];
+  const tracer: LeaseTracer = {
+    span: (name, facts, run) => {
+      const span = { name, ...facts };
+      spans.push(span);
+      return run((later) => void Object.assign(span, later));
+    },
+    past: (name, facts, tookMs, failure) => void spans.push({ name, ...facts, tookMs, failure }),
+  };
+  const clock = new VirtualClock();
+  const store = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1));
+  const lease = await acquireLease({ clock, random: seededRandom(1), store, taskId: 'task', tracer });
+  await clock.advance(6_000);
+  await lease.release();
+  harmless(tracer).past('nodelease.renew', { 'nodelease.node_id': 7 }, 5, 'so it failed');
+  const facts = {
+    ...{ 'nodelease.node_id': 0, 'nodelease.version': 1 },
+    ...{ 'nodelease.task_id': 'task', 'nodelease.store': store.url },
+  };
+  expect(spans).toEqual([
+    {
+      ...{ name: 'nodelease.acquire', ...facts },
+      ...{ 'nodelease.from': 'vacant', 'nodelease.requests': expect.any(Number) },
+    },
+    { name: 'nodelease.renew', ...facts },
+    { name: 'nodelease.release', ...facts },
+    { name: 'nodelease.renew', 'nodelease.node_id': 7, tookMs: 5, failure: 'so it failed' },
+  ]);
+});

@@ -32,13 +32,21 @@ describe('the tenures of an id', () => {
     );
   });
 
+  it('take exactly 1,000 characters', () => {
+    const rest = (length: number) => `1/1/1/r/y 1/1/1/r/${'z'.repeat(length)}`;
+    const first = tenure(1).length;
+    const most = 1_000 - first - ' '.length - rest(0).length;
+    expect(tenure(1, rest(most))).toHaveLength(1_000);
+    expect(tenure(1, rest(most + 1))).toHaveLength(first + ' 1/1/1/r/y'.length);
+  });
+
   it('have long task ids shortened in the middle', () => {
     const taskId = `${'a'.repeat(60)}${'b'.repeat(60)}`;
     expect(pastTenures(tenure(1, undefined, taskId))[0]?.taskId).toBe(`${'a'.repeat(19)}..${'b'.repeat(19)}`);
     expect(pastTenures(tenure(1, undefined, 'c'.repeat(40)))[0]?.taskId).toBe('c'.repeat(40));
   });
 
-  it.each(['', 'nonsense', '1/2/r/a', '1/2/3/q/a', '-1/2/3/r/a'])(
+  it.each([undefined, '', 'nonsense', '1/2/r/a', '1/2/3/q/a', '-1/2/3/r/a'])(
     'leave out what is no tenure: %j',
     (text) => {
       expect(pastTenures(text)).toEqual([]);

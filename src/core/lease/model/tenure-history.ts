@@ -26,7 +26,7 @@ const LETTERS: Readonly<Record<TenureEnd, string>> = {
   evicted: 'e',
   retired: 't',
 };
-const WORD = /^([\da-z]+)\/([\da-z]+)\/([\da-z]+)\/([rxet])\/(.+)$/;
+const WORD = /^([\da-z]+)\/([\da-z]+)\/([\da-z]+)\/([rxet])\/(.+)/;
 
 /** A tenure that has not ended, and those before. */
 interface OpenTenure extends Pick<PastTenure, 'version' | 'taskId' | 'acquiredAt'> {
@@ -48,11 +48,13 @@ export function withPast(
 
 /** The tenures of a history; what is no tenure is left out. */
 export function pastTenures(history: TenureHistory | undefined): PastTenure[] {
-  return (history ?? '').split(' ').flatMap((word) => {
-    const [, version = '', acquiredAt = '', endedAt = '', letter, taskId = ''] = WORD.exec(word) ?? [];
+  return (history?.split(' ') ?? []).flatMap((word) => {
+    const [, version, acquiredAt, endedAt, letter, taskId] = WORD.exec(word) ?? [];
     const end = (Object.keys(LETTERS) as TenureEnd[]).find((each) => LETTERS[each] === letter);
     if (end === undefined) return [];
-    const [first, begun, ended] = [version, acquiredAt, endedAt].map((text) => Number.parseInt(text, 36));
+    const [first, begun, ended] = [version, acquiredAt, endedAt].map((text) =>
+      Number.parseInt(text as string, 36),
+    );
     return [{ version: first, taskId, acquiredAt: begun, endedAt: ended, end } as PastTenure];
   });
 }
