@@ -11,7 +11,7 @@ const FOLDER = process.env.MUTATION_FOLDER ?? '.harness/mutation';
 /** The folders whose unit tests run the code of a room, and the engines of the simulation that do. */
 const KILLERS = {
   'src/core/lease': {
-    tests: ['src/core/lease', 'src/core/id'],
+    tests: ['src/core/lease', 'src/core/id', 'src/zookeeper/recipes'],
     engines: ['shipped', 'observed', 'sticky', 'shards'],
   },
   'src/core/id': { tests: ['src/core/id'], engines: ['shipped'] },
@@ -22,7 +22,7 @@ const JOBS = 2;
 /** A mutant that does nothing for that long is in an endless loop, in milliseconds. */
 const STUCK_MS = 8_000;
 /** The durations of the tests of each pass over the mutants, in milliseconds. Longer ones measure loads. */
-const LIMITS_MS = [30, 100, 400];
+const LIMITS_MS = [30, 200];
 
 const files = process.argv.slice(2).flatMap(sourcesIn);
 if (files.length === 0) throw new Error('npm run mutate -- FILES: no source file is named');
@@ -66,7 +66,11 @@ print();
 /** The quick tests first: most mutants do not survive them. */
 async function kill(ids, job) {
   for (const [at, limitMs] of LIMITS_MS.entries())
-    await killBy((test) => durations[test] > (LIMITS_MS[at - 1] ?? -1) && durations[test] <= limitMs, ids, job);
+    await killBy(
+      (test) => durations[test] > (LIMITS_MS[at - 1] ?? -1) && durations[test] <= limitMs,
+      ids,
+      job,
+    );
 }
 
 async function killBy(isWanted, ids, job) {

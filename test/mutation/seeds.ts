@@ -6,9 +6,9 @@ import { simulateRecipes } from '../simulation/zookeeper/recipes-simulation.js';
 
 import { job } from './job.js';
 
-const SEEDS = 60;
+const SEEDS = 24;
 /** Seeds of one test. */
-const CHUNK = 5;
+const CHUNK = 3;
 
 let undo: (() => void) | undefined;
 beforeAll(() => {

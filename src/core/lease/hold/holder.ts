@@ -188,8 +188,6 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
         if (clock.monotonic() >= this.#stopAt) this.#giveUp('no renewal came through in time');
         else await tracer.span('nodelease.renew', this.facts, () => this.renew());
       } catch (error) {
-        // The end of the tenure interrupts the current request. That is no failure.
-        if (!this.isHeld || this.#ending.aborted) return;
         // The store's answer is the cause, not that the last attempt had too little time for an answer.
         const cause = isAnswer(error) ? error : (this.#answer ?? error);
         const then = cause === error ? '' : `; then ${explain(error)}`;
@@ -213,6 +211,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   }
 
   #lose(reason: LossReason, detail: string, deadline: number, cause?: unknown): void {
+    // The end of the tenure interrupts the current request. That is no failure.
     if (!this.isHeld) return;
     this.#state = 'lost';
     const error = this.lossError(reason, deadline, detail, cause);

@@ -12,13 +12,14 @@ import { leaseTiming } from '../model/lease-timing.js';
 import { evictHolder } from '../operate/evict.js';
 import { readCluster } from '../session/cluster-store.js';
 import { StoreSession } from '../session/store-session.js';
+import { afterWork } from './lease-home.js';
 
 const DURATION = 15_000;
 
 type Fault = (call: MemoryCall, apply: () => void) => Promise<void>;
 
 /** One held lease, and a network whose behaviour can be set. */
-async function hold(nodes = 1) {
+async function hold(nodes = 1, durationMs = DURATION) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
   const direct = new MemoryLeaseStore({ clock }, bucket);
@@ -35,7 +36,7 @@ async function hold(nodes = 1) {
       random: seededRandom(1),
       taskId: 'task',
       nodes,
-      durationMs: DURATION,
+      durationMs,
       graceMs: 1_000,
       store,
       ...own,
@@ -43,7 +44,10 @@ async function hold(nodes = 1) {
   const lease = await start({ onEvent: (event: LeaseEvent) => events.push(event) });
   await clock.advance(1_500);
   const session = new StoreSession(direct, clock, 1_000);
-  return { clock, bucket, direct, network, events, lease, session, start };
+  /** What was asked of the lease's object since. */
+  const asked = () =>
+    network.calls.flatMap((call) => ('key' in call && call.key === '0.json' ? [call.operation] : []));
+  return { clock, bucket, direct, network, asked, events, lease, session, start };
 }
 
 const lost = (outcome: 'unknown' | 'not-applied') =>
@@ -213,7 +217,7 @@ describe('a held lease', () => {
   });
 
   it('counts a renewal as applied although its reply was lost (rule 5)', async () => {
-    const { clock, lease, network, events } = await hold();
+    const { clock, lease, network, asked, events } = await hold();
     let losses = 0;
     network.fault = onWrites(async (apply) => {
       losses += 1;
@@ -221,9 +225,50 @@ describe('a held lease', () => {
       apply();
       throw lost('unknown');
     });
-    await clock.advance(30_000);
+    network.calls.length = 0;
+    await clock.advance(5_000);
+    // That it was applied is read once, and nothing is written again.
+    expect(asked()).toEqual(['replace', 'read']);
+    await clock.advance(25_000);
+    expect(asked().filter((operation) => operation === 'read')).toHaveLength(1);
     expect([losses > 1, lease.isValid()]).toEqual([true, true]);
     expect(events.some(({ type }) => type === 'lost')).toBe(false);
+  });
+
+  it('is written again at once if the write was not applied, and read first if that is unknown', async () => {
+    for (const outcome of ['not-applied', 'unknown'] as const) {
+      const { clock, network, asked, events, lease } = await hold();
+      network.calls.length = 0;
+      network.fault = onWrites(async () => {
+        network.fault = undefined;
+        throw lost(outcome);
+      });
+      await clock.advance(4_500);
+      expect(asked()).toEqual(['replace', ...(outcome === 'unknown' ? ['read'] : []), 'replace']);
+      expect(events.at(-1)).toMatchObject({ type: 'renewed', deadline: lease.deadline });
+      expect(lease.deadline).toBeGreaterThan(DURATION);
+    }
+  });
+
+  it('reads its object until it knows what is in it, before it writes again', async () => {
+    const { clock, network, asked, events, lease } = await hold();
+    let late = () => undefined as unknown;
+    network.fault = onWrites(async (apply) => {
+      late = apply;
+      throw lost('unknown');
+    });
+    await clock.advance(3_501);
+    network.calls.length = 0;
+    // Its write arrives just before the next one, and reading that fails at first.
+    network.fault = async ({ operation }) => {
+      if (operation === 'replace') late();
+      else if (asked().filter((each) => each === 'read').length === 2) throw lost('not-applied');
+    };
+    await clock.advance(1_000);
+    expect(asked()).toEqual(['read', 'replace', 'read', 'read']);
+    expect(events.flatMap((event) => (event.type === 'renewed' ? [event.deadline] : []))).toEqual([
+      lease.deadline,
+    ]);
   });
 
   it('does not count a write that was not applied, although the object has an older own write', async () => {
@@ -251,9 +296,12 @@ describe('a held lease', () => {
   });
 
   it('survives a renewal that the network delivers twice, the second answer being a refusal', async () => {
-    const { clock, lease, network } = await hold();
+    const { clock, lease, network, asked } = await hold();
     network.fault = onWrites(async (apply) => apply());
-    await clock.advance(60_000);
+    network.calls.length = 0;
+    await clock.advance(4_000);
+    expect(asked()).toEqual(['replace', 'read']);
+    await clock.advance(56_000);
     expect([lease.isValid(), lease.deadline > 60_000]).toEqual([true, true]);
   });
 
@@ -271,7 +319,7 @@ describe('a held lease', () => {
     ['has another version', changed({ version: 2 }), 'task task holds it at version 2'],
     ['has a renewal to come', changed({ renewal: 9 }), 'its object has renewal 9, which it never sent'],
   ])('is lost at the next renewal when its object %s', async (_, change, detail) => {
-    const { clock, bucket, lease } = await hold();
+    const { clock, bucket, lease, events } = await hold();
     const body = change(JSON.parse(bucket.read('0.json')?.body ?? ''));
     bucket.remove('0.json');
     if (body !== undefined) bucket.create('0.json', body, {});
@@ -281,6 +329,69 @@ describe('a held lease', () => {
       deadline: 5_000,
       detail: expect.stringContaining(detail),
     });
+    expect(events.some(({ type }) => type === 'renewed')).toBe(false);
+  });
+
+  it('replaces an earlier write of its own that came back with the store, which is no failure (rule 13)', async () => {
+    const { clock, bucket, lease, network, asked, events } = await hold();
+    const earlier = bucket.read('0.json')?.body ?? '';
+    await clock.advance(4_000);
+    bucket.remove('0.json');
+    bucket.create('0.json', earlier, {});
+    [network.calls.length, events.length] = [0, 0];
+    await clock.advance(5_000);
+    expect(asked()).toEqual(['replace', 'read', 'replace']);
+    expect(events).toMatchObject([{ type: 'renewed', deadline: lease.deadline }]);
+    expect(lease.deadline).toBeGreaterThan(9_000 + DURATION);
+  });
+
+  it.each([12_500, 14_999])('is lost in time after a pause until its stop point: %i ms', async (atMs) => {
+    const { clock, lease, network } = await hold();
+    network.calls.length = 0;
+    clock.freeze(atMs - 1_500);
+    await clock.advance(0);
+    expect(lease.signal.reason).toMatchObject({
+      reason: 'unreachable',
+      deadline: DURATION,
+      detail: 'no renewal came through in time',
+    });
+    expect(network.calls).toEqual([]);
+  });
+
+  it('gives a first attempt that hangs a twelfth of the duration, also after a renewal that was retried', async () => {
+    const { clock, network } = await hold();
+    network.fault = async () => {
+      network.fault = undefined;
+      throw lost('not-applied');
+    };
+    await clock.advance(5_000);
+    const times: number[] = [];
+    network.fault = () => {
+      times.push(clock.monotonic());
+      return new Promise(() => undefined);
+    };
+    await clock.advance(8_500);
+    const [first = 0, second = 0, third = 0] = times;
+    const { requestTimeoutMs, backoff } = leaseTiming(DURATION);
+    expect(second - first - requestTimeoutMs).toBeLessThan(2 * backoff.first);
+    expect(third - second).toBeGreaterThanOrEqual(2 * requestTimeoutMs);
+  });
+
+  it.each([
+    [15_000, 1_250],
+    [60_000, 4_000],
+  ])('limits the requests of its work, too: with %i ms to %i ms', async (durationMs, timeoutMs) => {
+    const { lease } = await hold(1, durationMs);
+    expect((await lease.home?.session())?.timeoutMs).toBe(timeoutMs);
+  });
+
+  it('reads the width of ids once before the first one, and leaves no listener behind', async () => {
+    const { lease, network } = await hold();
+    network.calls.length = 0;
+    const stop = new AbortController();
+    for (let times = 0; times < 2; times += 1) await lease.tenureTime?.prepare(stop.signal);
+    expect(network.calls).toEqual([{ operation: 'read', key: 'cluster.json' }]);
+    expect(getEventListeners(stop.signal, 'abort')).toEqual([]);
   });
 
   it('is over at its deadline, and not before', async () => {
@@ -420,12 +531,20 @@ describe('releasing', () => {
     expect(network.calls.length).toBe(calls);
   });
 
+  it('reports the loss of a lease that is released at its deadline', async () => {
+    const { clock, lease } = await hold();
+    clock.freeze(DURATION - 1_500);
+    await lease.release();
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+  });
+
   it('reports the loss of a lease that expired before its release, and writes nothing', async () => {
     const { clock, direct, lease, events } = await hold();
     clock.freeze(DURATION);
     await lease.release();
     expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
     expect(events.at(-1)?.type).toBe('lost');
+    expect(lease.signal.reason.detail).toBe('its deadline passed 1500 ms ago: it was released too late');
     expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'held' });
   });
 
@@ -458,6 +577,32 @@ describe('releasing', () => {
       timestamp,
       stampedUntil: 0,
     });
+  });
+
+  it('writes nothing where its object has been deleted after a renewal without a reply', async () => {
+    const { clock, bucket, lease, network, events } = await hold();
+    network.fault = onWrites(() => Promise.reject(lost('unknown')));
+    await clock.advance(3_501);
+    network.fault = undefined;
+    bucket.remove('0.json');
+    await lease.release();
+    expect([events.at(-1)?.type, bucket.read('0.json')]).toEqual(['released', undefined]);
+  });
+
+  it('keeps the timestamp that it knows where the store has gone back to an earlier write', async () => {
+    const { clock, bucket, lease, network } = await hold();
+    const earlier = bucket.read('0.json')?.body ?? '';
+    await clock.advance(4_000);
+    const { timestamp } = JSON.parse(bucket.read('0.json')?.body ?? '');
+    network.fault = onWrites(() => Promise.reject(lost('unknown')));
+    await clock.advance(4_501);
+    network.fault = undefined;
+    bucket.remove('0.json');
+    bucket.create('0.json', earlier, {});
+    const ending = lease.release();
+    await clock.advance(1_000);
+    await ending;
+    expect(JSON.parse(bucket.read('0.json')?.body ?? '')).toMatchObject({ released: true, timestamp });
   });
 
   it('is not confused by a tombstone whose reply was lost', async () => {
@@ -535,6 +680,10 @@ describe('releasing', () => {
       lease.home?.attach(work);
       await lease.release();
       expect([valid, events.at(-1)?.type]).toEqual([[true], end]);
+      if (!hasEnded)
+        expect(events.at(-1)).toMatchObject({
+          error: { message: 'work that relies on it may not have ended' },
+        });
     },
   );
 
@@ -554,6 +703,12 @@ describe('releasing', () => {
       kind: 'released',
     });
   });
+});
+
+it('a lease without a home has no work to end first', async () => {
+  const ends: boolean[] = [];
+  await afterWork(undefined, async (workEnded) => void ends.push(workEnded));
+  expect(ends).toEqual([true]);
 });
 
 describe('a lease whose node id the cluster retires', () => {

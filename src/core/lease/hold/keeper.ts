@@ -281,8 +281,9 @@ export class Keeper extends NodeHolder {
     // After the first attempt, or after a renewal of unknown outcome, the known etag may be outdated.
     if (this.#uncertain) {
       const object = await session.read(key);
-      const state = object && nativeCodec.decode(object.body, object.metadata);
-      if (object === undefined || state?.kind !== 'held' || state.nonce !== this.#held.nonce) return;
+      if (object === undefined) return;
+      const state = nativeCodec.decode(object.body, object.metadata);
+      if (state.kind !== 'held' || state.nonce !== this.#held.nonce) return;
       // A renewal without a reply has a later timestamp, and a tombstone keeps the last one.
       if (state.renewal > last.renewal) last = state;
       this.#etag = object.etag;
