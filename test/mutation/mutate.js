@@ -24,6 +24,8 @@ const STUCK_MS = 8_000;
 /** The durations of the tests of each pass over the mutants, in milliseconds. Longer ones measure loads. */
 const LIMITS_MS = [30, 200];
 
+const logOf = (job) => `${FOLDER}/log-${job}.txt`;
+
 const files = process.argv.slice(2).flatMap(sourcesIn);
 if (files.length === 0) throw new Error('npm run mutate -- FILES: no source file is named');
 const rooms = [...new Set(files.map((file) => file.split('/').slice(0, 3).join('/')))];
@@ -44,6 +46,12 @@ await vitest('coverage', base);
 const { perTest, always, durations } = JSON.parse(readFileSync(base.coverage, 'utf8'));
 const killed = new Map();
 const wanted = mutants.filter(({ isEquivalent }) => !isEquivalent).map(({ id }) => id);
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.once(signal, () => {
+    for (let job = 0; job < JOBS; job += 1) noteKills(logOf(job));
+    print();
+    process.exit(1);
+  });
 await Promise.all(
   Array.from({ length: JOBS }, (_, job) =>
     kill(
@@ -75,22 +83,28 @@ async function kill(ids, job) {
 
 async function killBy(isWanted, ids, job) {
   for (let isOver = false; !isOver; ) {
-    const log = `${FOLDER}/log-${job}.txt`;
+    const log = logOf(job);
     writeFileSync(log, '');
     const left = new Set(ids.filter((id) => !killed.has(id)));
     const wanted = Object.entries(perTest).filter(([test]) => isWanted(test));
     const todo = wanted.map(([test, hits]) => [test, Object.entries(hits).filter(([id]) => left.has(id))]);
     isOver =
       (await vitest(`kill-${job}`, { ...base, durations, log, todo: Object.fromEntries(todo) })) !== 'stuck';
-    let last;
-    for (const line of readFileSync(log, 'utf8').split('\n').filter(Boolean)) {
-      const [what, id] = line.split(' ');
-      if (what === 's') last = id;
-      else if (what === 'x') killed.delete(id);
-      else killed.set(id, what);
-    }
+    const last = noteKills(log);
     if (!isOver) killed.set(last, 't');
   }
+}
+
+/** Returns the mutant of the last attempt. */
+function noteKills(log) {
+  let last;
+  for (const line of readFileSync(log, 'utf8').split('\n').filter(Boolean)) {
+    const [what, id] = line.split(' ');
+    if (what === 's') last = id;
+    else if (what === 'x') killed.delete(id);
+    else killed.set(id, what);
+  }
+  return last;
 }
 
 /** Runs the tests; resolves to whether they pass, or to `stuck`. */

@@ -419,6 +419,97 @@ describe('acquiring', () => {
     expect([second.isValid(), third.isValid()]).toEqual([true, true]);
   });
 
+  /** What a task asks of the lease objects of a remote store; `meanwhile` comes before each request. */
+  function watched(
+    { bucket, clock }: ReturnType<typeof cluster>,
+    meanwhile: (request: string) => unknown = () => undefined,
+  ) {
+    const asked: string[] = [];
+    const intercept: MemoryIntercept = async (call, apply) => {
+      const request = `${call.operation} ${'key' in call ? call.key : ''}`;
+      asked.push(request);
+      await meanwhile(request);
+      return apply();
+    };
+    const store = new MemoryLeaseStore({ clock, remote: true, intercept }, bucket);
+    const writes = () => asked.filter((request) => /^(create|replace) \d/.test(request));
+    return { store, asked, writes };
+  }
+
+  it('needs no refusal of a remote store that has refused it before', async () => {
+    const scene = cluster({ nodes: 2 });
+    const { start } = scene;
+    const both = [await start().lease, await start().lease];
+    for (const lease of both) await lease.release();
+    let rival: Promise<Lease> | undefined;
+    const { store, writes } = watched(scene, (request) => {
+      if (request === 'replace 0.json') rival ??= start({ preferId: 0 }).lease;
+      return rival;
+    });
+    const lease = start({ store }).lease;
+    await scene.clock.advance(1_000);
+    expect([(await rival)?.id, (await lease).id]).toEqual([0, 1]);
+    expect(writes()).toEqual(['replace 0.json', 'replace 1.json']);
+  });
+
+  it('asks a remote store for both refusals where it creates its object', async () => {
+    const scene = cluster({ nodes: 2 });
+    await scene.start().lease;
+    const { store, writes } = watched(scene);
+    expect((await scene.start({ store }).lease).id).toBe(1);
+    expect(writes()).toEqual(['create 1.json', 'create 1.json', 'replace 1.json']);
+  });
+
+  it('does not ask it for one of a create where another task has just created the cluster', async () => {
+    const scene = cluster({ nodes: 2 });
+    let rival: Promise<Lease> | undefined;
+    const { store, writes } = watched(scene, (request) => {
+      if (request === 'create cluster.json') rival ??= scene.start().lease;
+      return rival;
+    });
+    const lease = scene.start({ store }).lease;
+    await scene.clock.advance(30_000);
+    expect((await lease).id).toBe(1);
+    expect(writes().filter((request) => request === 'create 1.json')).toHaveLength(1);
+  });
+
+  it('does not believe in a lease whose acquiring write was answered at its stop point', async () => {
+    const { start, clock } = cluster({ nodes: 1 });
+    const slow: MemoryIntercept = async (call, apply) => {
+      const reply = apply();
+      if (call.operation === 'create' && call.key === '0.json') await clock.sleep(2_500);
+      return reply;
+    };
+    const { lease, events } = start({ intercept: slow, durationMs: 3_000 });
+    await clock.advance(10_000);
+    expect((await lease).version).toBe(2);
+    expect(events.filter(({ type }) => type === 'lost')).toEqual([]);
+  });
+
+  it.each([
+    ['denied', 'not-applied', ['create 0.json']],
+    ['unavailable', 'not-applied', ['create 0.json', 'create 0.json']],
+    ['unavailable', 'unknown', ['create 0.json', 'read 0.json', 'create 0.json']],
+  ] as const)(
+    'tries an acquiring write again if that may help, and reads first if it may be applied: %s, %s',
+    async (fault, outcome, expected) => {
+      const scene = cluster({ nodes: 1 });
+      const failure = new StoreError('no', { fault, outcome });
+      let fails = true;
+      const { asked, store } = watched(scene, (request) => {
+        if (request !== 'create 0.json' || !fails) return;
+        fails = false;
+        throw failure;
+      });
+      const { lease, events } = scene.start({ store: Object.assign(store, { remote: false }) });
+      await scene.clock.advance(1_000);
+      expect(asked.filter((request) => request.endsWith(' 0.json'))).toEqual(expected);
+      const retried = events.filter(({ type }) => type === 'store-failed');
+      if (fault === 'denied') await expect(lease).rejects.toMatchObject({ code: 'STORE_DENIED' });
+      else expect(retried).toEqual([{ type: 'store-failed', error: failure, sleepMs: expect.any(Number) }]);
+    },
+  );
+
   it('gives up at once when access is denied, and after a while when the store does not answer', async () => {
     const { start, clock } = cluster();
     const fault =

@@ -61,6 +61,8 @@ describe('a store that has gone back', () => {
     const next = await inVirtualTime(clock, lease);
     expect(clock.monotonic() - wentBack).toBeGreaterThan(DURATION + GRACE);
     expect(next.version / 2 ** 20).toBeCloseTo(clock.now() / 1_000, 0);
+    // Its unique ids begin after those that were lost, too.
+    expect(next.tenureTime?.after).toBeGreaterThan(clock.now() - 1_000);
   });
 
   it('waits for the longest duration that there ever was (rule 15)', async () => {
