@@ -46,8 +46,11 @@ await vitest('coverage', base);
 const { perTest, always, durations } = JSON.parse(readFileSync(base.coverage, 'utf8'));
 const killed = new Map();
 const wanted = mutants.filter(({ isEquivalent }) => !isEquivalent).map(({ id }) => id);
+let isOver = false;
 for (const signal of ['SIGINT', 'SIGTERM'])
-  process.once(signal, () => {
+  process.on(signal, () => {
+    if (isOver) return;
+    isOver = true;
     for (let job = 0; job < JOBS; job += 1) noteKills(logOf(job));
     print();
     process.exit(1);
@@ -82,16 +85,16 @@ async function kill(ids, job) {
 }
 
 async function killBy(isWanted, ids, job) {
-  for (let isOver = false; !isOver; ) {
+  for (let isDone = false; !isDone; ) {
     const log = logOf(job);
     writeFileSync(log, '');
     const left = new Set(ids.filter((id) => !killed.has(id)));
     const wanted = Object.entries(perTest).filter(([test]) => isWanted(test));
     const todo = wanted.map(([test, hits]) => [test, Object.entries(hits).filter(([id]) => left.has(id))]);
-    isOver =
+    isDone =
       (await vitest(`kill-${job}`, { ...base, durations, log, todo: Object.fromEntries(todo) })) !== 'stuck';
     const last = noteKills(log);
-    if (!isOver) killed.set(last, 't');
+    if (!isDone) killed.set(last, 't');
   }
 }
 

@@ -14,7 +14,7 @@ export default defineConfig({
   plugins: [{ name: 'mutants', enforce: 'pre', load: (id) => job.code[id] }],
   test: {
     include: [
-      ...job.tests.map((folder) => `${folder}/**/*.test.ts`),
+      ...job.tests.map((path) => (path.endsWith('.ts') ? path : `${path}/**/*.test.ts`)),
       ...(process.env.ROOMS ? [] : ['test/arguments.test.ts']),
       ...(job.engines.length > 0 ? ['test/mutation/seeds.ts'] : []),
     ],

@@ -184,7 +184,10 @@ describe('a task that was killed', () => {
       const lease = await settled(again, 25_000);
       if (stickyWaitMs === 0) expect(lease).toMatchObject({ id: 0, previous: 'none' });
       else expect(lease).toMatchObject({ id: 1, version: 2, previous: 'same' });
-      expect(again.events.some(({ type }) => type === 'waiting')).toBe(stickyWaitMs > 0);
+      const waits = again.events.filter((event) => event.type === 'waiting');
+      expect(waits.every(({ sleepMs }) => sleepMs > 0 && sleepMs <= 7_500)).toBe(true);
+      const why = stickyWaitMs === 0 ? [] : ['its former node id 1 is not free yet'];
+      expect([...new Set(waits.map((event) => event.why))]).toEqual(why);
     }
   });
 

@@ -47,7 +47,7 @@ export function staticLease(options: {
  * @throws {ConfigError} when the name does not end in one
  */
 export function ordinalOf(hostname: string): number {
-  const digits = /^[^.]*-(0|[1-9]\d*)(?:\.|$)/.exec(hostname)?.[1];
+  const digits = typeof hostname === 'string' ? /^[^.]*-(0|[1-9]\d*)(?:\.|$)/.exec(hostname)?.[1] : undefined;
   if (digits === undefined)
     throw new ConfigError('host name', hostname, 'a name that ends in an ordinal, such as web-3');
   return Number(digits);
