@@ -394,6 +394,23 @@ describe('a held lease', () => {
     expect(getEventListeners(stop.signal, 'abort')).toEqual([]);
   });
 
+  it.each([
+    [undefined, 12],
+    [9_000, 6],
+  ])(
+    'reads the settings with the renewal that is nearest to their interval: %s',
+    async (settingsIntervalMs, reads) => {
+      const it = await hold(2);
+      await it.start({ settingsIntervalMs });
+      await it.lease.release();
+      it.network.calls.length = 0;
+      await it.clock.advance(60_000);
+      expect(it.network.calls.filter((call) => 'key' in call && call.key === 'cluster.json')).toHaveLength(
+        reads,
+      );
+    },
+  );
+
   it('is over at its deadline, and not before', async () => {
     const { clock, lease } = await hold();
     const check = () => lease.tenureTime?.check();
@@ -518,9 +535,11 @@ describe('a held lease', () => {
 
 describe('releasing', () => {
   it('leaves a tombstone that keeps the version, and happens once for any number of calls', async () => {
-    const { direct, lease, network, clock } = await hold();
+    const { direct, lease, network, asked, clock } = await hold();
+    network.calls.length = 0;
     const [first, second] = [lease.release(), lease[Symbol.asyncDispose]()];
     await Promise.all([first, second]);
+    expect(asked()).toEqual(['replace']);
     expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({
       kind: 'released',
       version: 1,
@@ -579,14 +598,20 @@ describe('releasing', () => {
     });
   });
 
-  it('writes nothing where its object has been deleted after a renewal without a reply', async () => {
+  it.each([
+    ['has been deleted', undefined],
+    ['names another task', { taskId: 'other', version: 2, nonce: 'x' }],
+    ['is a tombstone', { released: true, taskId: undefined, version: 2 }],
+  ])('writes nothing where its object %s after a renewal without a reply', async (_, change) => {
     const { clock, bucket, lease, network, events } = await hold();
     network.fault = onWrites(() => Promise.reject(lost('unknown')));
     await clock.advance(3_501);
     network.fault = undefined;
+    const body = change && JSON.stringify({ ...JSON.parse(bucket.read('0.json')?.body ?? ''), ...change });
     bucket.remove('0.json');
+    if (body !== undefined) bucket.create('0.json', body, {});
     await lease.release();
-    expect([events.at(-1)?.type, bucket.read('0.json')]).toEqual(['released', undefined]);
+    expect([events.at(-1)?.type, bucket.read('0.json')?.body]).toEqual(['released', body]);
   });
 
   it('keeps the timestamp that it knows where the store has gone back to an earlier write', async () => {

@@ -23,7 +23,20 @@ it('says what is wrong where it gets nothing, or a misspelt option', () => {
 });
 
 it.each([-1, 1.5, 65_528, Number.NaN])('refuses %d as a node id', (id) => {
-  expect(() => staticLease({ id, taskId: 'a' })).toThrow('node id');
+  expect(() => staticLease({ id, taskId: 'a' })).toThrow(
+    'node id: expected a whole number from 0 to 65527, got',
+  );
+  expect(staticLease({ id: 0, taskId: 'a' }).id).toBe(0);
+});
+
+it.each([0, 1.5, 2 ** 53])('refuses %d as a version', (version) => {
+  expect(() => staticLease({ id: 1, taskId: 'a', version })).toThrow(
+    'version: expected a whole number of at least 1, got',
+  );
+});
+
+it('refuses a task id that is no name', () => {
+  expect(() => staticLease({ id: 1, taskId: '' })).toThrow('taskId: ');
 });
 
 it.each([
@@ -34,6 +47,9 @@ it.each([
   expect(ordinalOf(name)).toBe(ordinal);
 });
 
-it.each(['web', 'web-', 'web-01', 'ip-10-0-0-x'])('refuses the host name %s, which has none', (name) => {
-  expect(() => ordinalOf(name)).toThrow('ordinal');
-});
+it.each(['web', 'web-', 'web-01', 'ip-10-0-0-x', 'web.default-3'])(
+  'refuses the host name %s, which has none',
+  (name) => {
+    expect(() => ordinalOf(name)).toThrow('host name: expected a name that ends in an ordinal');
+  },
+);
