@@ -1,7 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type ClusterConfig, decodeCluster, encodeCluster, idWidthFor, settled } from './cluster-config.js';
-import { nativeCodec } from './lease-codec.js';
+import {
+  type ClusterConfig,
+  checkWanted,
+  decodeCluster,
+  encodeCluster,
+  idWidthFor,
+  newCluster,
+  settled,
+} from './cluster-config.js';
+import { LeaseUnreadableError, nativeCodec } from './lease-codec.js';
 import type { LeaseState } from './lease-state.js';
 
 const golden = (name: string) =>
@@ -102,7 +110,8 @@ describe('the native lease format', () => {
     ['an older body', golden('held'), { version: '8' }, 'has version 7, where version 8 was written'],
     ['no body', '', { version: '5', taskid: 'a' }, 'has been emptied: task a held it'],
     ['no body', '', { version: '5x' }, '"version"'],
-    ['no body', '', { version: 'x5' }, '"version"'],
+    ['no body', '', { version: ' 5' }, '"version"'],
+    ['no body', '', { version: '5e0' }, '"version"'],
     ['no body', '', { version: '5', expiry: '1x' }, '"expiry"'],
   ])('refuses %s with metadata that say otherwise', (_, body, metadata, problem) => {
     expect(() => nativeCodec.decode(body, metadata)).toThrow(
@@ -111,6 +120,10 @@ describe('the native lease format', () => {
         isForeign: false,
       }),
     );
+  });
+
+  it('passes the cause of a failure on', () => {
+    expect(new LeaseUnreadableError('is no map', 'why')).toMatchObject({ cause: 'why' });
   });
 
   it('shows the beginning of what is not JSON', () => {
@@ -271,6 +284,36 @@ describe('cluster.json', () => {
     expect(decodeCluster(encodeCluster({ ...all, proven: true }, body))).not.toHaveProperty('proofFailed');
     expect(settled(all)).toEqual({ ...all, epoch: { store: 's', mark: 'm', settling: false } });
     expect(settled(config)).toBe(config);
+  });
+
+  it.each([{ store: 's' }, { mark: 'm' }])(
+    'may have an epoch without a mark, or of a store without one: %j',
+    (epoch) => {
+      expect(decodeCluster(encodeCluster({ ...config, epoch })).epoch).toEqual(epoch);
+    },
+  );
+
+  it('is new with the wanted settings, and others that fit to them', () => {
+    const rest = { bootstrapped: false, generation: 0, idFloor: 0, proven: true };
+    expect(newCluster({})).toMatchObject({ size: 16, durationMs: 15_000, graceMs: 1_000, ...rest });
+    expect(newCluster({ durationMs: 3_600_000 })).toMatchObject({ graceMs: 3_600, longestMs: 3_600_000 });
+    expect(newCluster({ nodes: 65_528, graceMs: 3_600_000 })).toMatchObject({ size: 65_528, idWidth: 16 });
+  });
+
+  it.each([
+    [{ nodes: 0 }, 'nodes: expected a whole number from 1 to 65528, got 0'],
+    [{ nodes: 65_529 }, 'nodes: expected'],
+    [{ nodes: 1.5 }, 'nodes: expected'],
+    [
+      { durationMs: 999 },
+      'durationMs: expected a whole number of milliseconds from 1000 to 86400000, got 999',
+    ],
+    [
+      { graceMs: 14 },
+      'graceMs: expected a whole number of milliseconds (a thousandth of the duration, since clocks drift) from 15 to 3600000, got 14',
+    ],
+  ])('is not made of %j', (wanted, message) => {
+    expect(() => checkWanted(wanted)).toThrow(message);
   });
 
   it('leaves out what is not usable, where it decides nothing', () => {

@@ -75,7 +75,7 @@ describe('a new tenure', () => {
     expect(end(acquired(held, claim))).toBe('expired');
     const tombstone = released(held, 0, 0);
     expect([end(tombstone), end(acquired(tombstone, claim))]).toEqual(['released', 'released']);
-    expect(end(evicted(held))).toBe('expired');
+    expect([evicted(held).kind, end(evicted(held))]).toEqual(['released', 'expired']);
     expect(end(evicted(held, false, ['evicted', 5]))).toBe('evicted');
     expect(pastTenures(evicted(held).history)[0]?.endedAt).toBe(held.timestamp);
   });

@@ -28,17 +28,11 @@ export interface LeaseTracer {
   past(name: LeaseSpanName, attributes: LeaseAttributes, tookMs: number, failure?: unknown): void;
 }
 
-const SILENT: LeaseTracer = {
-  span: (_name, _attributes, run) => run(() => undefined),
-  past: () => undefined,
-};
-
 /**
  * A tracer that does no harm: `run` is called once, at once, and only its end is awaited. Errors of the given
  * tracer are dropped.
  */
 export function harmless(tracer: LeaseTracer | undefined): LeaseTracer {
-  if (tracer === undefined) return SILENT;
   return {
     span<T>(
       name: LeaseSpanName,
@@ -52,12 +46,12 @@ export function harmless(tracer: LeaseTracer | undefined): LeaseTracer {
       };
       quietly(() => {
         // The tracer's own promise may fail; it is not awaited.
-        Promise.resolve(tracer.span(name, attributes, once)).catch(() => undefined);
+        Promise.resolve(tracer?.span(name, attributes, once)).catch(() => undefined);
       });
       return once(() => undefined);
     },
     past: (name, attributes, tookMs, failure) =>
-      quietly(() => tracer.past(name, attributes, tookMs, failure)),
+      quietly(() => tracer?.past(name, attributes, tookMs, failure)),
   };
 }
 

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { checkKnownNodes } from './known-nodes.js';
 import { LeaseLostError, LeaseReleasedError, LeaseRetiringError, waitingText } from './lease.js';
 import { graceAfterLoss, leaseTiming } from './lease-timing.js';
 import { LockLostError, LockReleasedError } from './lock-lost.js';
@@ -57,6 +58,12 @@ it.each([
     expect(leaseTiming(durationMs)).toMatchObject({ requestTimeoutMs, backoff: { first, max } });
   },
 );
+
+it('known nodes are versions by node ids', () => {
+  for (const known of [{}, { 0: 0, 65527: 3 }]) checkKnownNodes(known);
+  for (const bad of [null, 7, { x: 1 }, { x1: 1 }, { '1x': 1 }, { 123456: 1 }, { 1: -1 }, { 1: 1, 2: 'x' }])
+    expect(() => checkKnownNodes(bad)).toThrow('versions: expected an object of versions by their node ids');
+});
 
 it('a waiting task says why it waits', () => {
   expect(waitingText({ type: 'waiting', sleepMs: 1 })).toBe('no node id is free: waiting');
