@@ -20,7 +20,7 @@ const KILLERS = {
 };
 const JOBS = 2;
 /** A mutant that does nothing for that long is in an endless loop, in milliseconds. */
-const STUCK_MS = 8_000;
+const STUCK_MS = 10_000;
 /** The durations of the tests of each pass over the mutants, in milliseconds. Longer ones measure loads. */
 const LIMITS_MS = [30, 200];
 

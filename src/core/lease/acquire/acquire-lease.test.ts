@@ -214,7 +214,16 @@ describe('acquiring', () => {
     const { start } = cluster({ nodes: 1 });
     await start().lease;
     await expect(start({ acquireTimeoutMs: 0 }).lease).rejects.toThrow(
-      'its only node id did not become free in time',
+      /^memory:: its only node id did not become free in time; `nodelease status` shows who holds them$/,
+    );
+  });
+
+  it('names the damaged objects where no id became free in time', async () => {
+    const { start, store } = cluster({ nodes: 3 });
+    for (const key of ['1.json', '0.json']) await store.create(key, 'damaged', {});
+    await start().lease;
+    await expect(start({ acquireTimeoutMs: 0 }).lease).rejects.toThrow(
+      /^memory:: none of the 3 node ids became free .*; damaged and not usable: 0\.json, 1\.json$/,
     );
   });
 
@@ -227,7 +236,9 @@ describe('acquiring', () => {
     expect(first.events).toContainEqual({
       type: 'damaged',
       key: '0.json',
-      problem: expect.stringContaining('is not JSON'),
+      problem: expect.stringMatching(
+        /is not JSON.*; left as it is, `nodelease init --repair --above-version N` replaces it$/,
+      ),
     });
     await clock.advance(10_000);
     expect((await store.read('0.json'))?.body).toBe('not json');
@@ -380,6 +391,10 @@ describe('acquiring', () => {
       expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toContain(
         'STORE_UNSAFE',
       );
+      const condition = ignored === 'create' ? 'If-None-Match' : 'If-Match';
+      expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.message)).toContain(
+        `memory:: the store ignores conditional writes (${condition}): it would give one node id to several tasks`,
+      );
     },
   );
 
@@ -471,6 +486,60 @@ describe('acquiring', () => {
     await scene.clock.advance(30_000);
     expect((await lease).id).toBe(1);
     expect(writes().filter((request) => request === 'create 1.json')).toHaveLength(1);
+  });
+
+  it('needs no refusal of a create that lost a race', async () => {
+    const scene = cluster({ nodes: 3 });
+    await scene.start().lease;
+    let rival: Promise<Lease> | undefined;
+    const { store, writes } = watched(scene, (request) => {
+      if (request === 'create 1.json') rival ??= scene.start({ preferId: 1 }).lease;
+      return rival;
+    });
+    const lease = scene.start({ store }).lease;
+    await scene.clock.advance(1_000);
+    expect([(await rival)?.id, (await lease).id]).toEqual([1, 2]);
+    expect(writes()).toEqual(['create 1.json', 'create 2.json', 'replace 2.json']);
+  });
+
+  it('does not believe in a lease of a remote store that has not refused in time what it must refuse', async () => {
+    const scene = cluster({ nodes: 1 });
+    const { start, clock } = scene;
+    await (await start().lease).release();
+    let taken = false;
+    const away = new StoreError('away', { fault: 'unreachable', outcome: 'not-applied' });
+    const { store } = watched(scene, (request) => {
+      if (taken && clock.monotonic() < 14_000) throw away;
+      taken ||= request === 'replace 0.json';
+    });
+    const lease = start({ store }).lease;
+    await clock.advance(60_000);
+    // Its first one has expired meanwhile.
+    expect((await lease).version).toBe(3);
+  });
+
+  it('gives up where a remote store denies access to what it must refuse', async () => {
+    const scene = cluster({ nodes: 1 });
+    await (await scene.start().lease).release();
+    let writes = 0;
+    const { store } = watched(scene, (request) => {
+      if (request === 'replace 0.json' && ++writes === 2)
+        throw new StoreError('no', { fault: 'denied', outcome: 'not-applied' });
+    });
+    await expect(scene.start({ store }).lease).rejects.toMatchObject({ code: 'STORE_DENIED' });
+  });
+
+  it('takes another id where an object is deleted between a listing and the read of it', async () => {
+    const scene = cluster({ nodes: 2 });
+    const first = await scene.start().lease;
+    await scene.clock.advance(5_000);
+    await first.release();
+    const { store } = watched(scene, (request) => {
+      if (request === 'read 0.json') scene.bucket.remove('0.json');
+    });
+    const { lease } = scene.start({ store: Object.assign(store, { remote: false }) });
+    await scene.clock.advance(5_000);
+    expect((await lease).id).toBe(1);
   });
 
   it('does not believe in a lease whose acquiring write was answered at its stop point', async () => {

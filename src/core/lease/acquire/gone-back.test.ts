@@ -164,6 +164,19 @@ describe('a store that has gone back', () => {
     expect((await inVirtualTime(clock, lease)).id).toBe(0);
   });
 
+  it('is not taken for one that ignores conditions, if what it must refuse is applied because it went back', async () => {
+    const { clock, store, start } = await scene({ nodes: 1 });
+    const copy = store.save();
+    let writes = 0;
+    Object.assign(store, { remote: true });
+    store.before = (operation, key) => {
+      if (operation === 'write' && key === '0.json' && ++writes === 2) store.goBack(copy);
+    };
+    const lease = await inVirtualTime(clock, start().lease);
+    expect(writes).toBeGreaterThan(2);
+    expect(lease.version).toBeGreaterThan(2 ** 20);
+  });
+
   it.each(['before', 'after'])('is noticed right %s the acquiring write is applied', async (when) => {
     const { clock, store, start } = await scene({ nodes: 1 });
     const copy = store.save();

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { newCluster } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { acquired, type LeaseState, released } from '../model/lease-state.js';
+import { acquired, evicted, type LeaseState } from '../model/lease-state.js';
 import { ShownDurations } from './shown-durations.js';
 
 it('a lease is judged by the duration that it last showed, for as long, and else by the settings', async () => {
@@ -19,7 +19,7 @@ it('a lease is judged by the duration that it last showed, for as long, and else
       ...{ age: { min: 0, max: 0 }, storeTime: { min: 0, max: 0 } },
     });
   note(0, held);
-  note(1, released(held, 0, 0));
+  note(1, evicted(held));
   shown.note({
     ...{ key: '2.json', etag: 'e', body: 'damaged', metadata: {} },
     ...{ age: { min: 0, max: 0 }, storeTime: { min: 0, max: 0 } },
