@@ -1,6 +1,132 @@
 // Mutants that change nothing that a caller can see, by file: the line, what is changed in it, and why it makes no
 // difference. `npm run mutate` prints survivors in this form.
 export const EQUIVALENT = {
+  'src/core/lease/acquire/acquirer.ts': [
+    {
+      line: "const ALL_PAGES: ScanPlan = { pages: 'all' };",
+      from: "'all'",
+      to: '""',
+      why: 'what is not one is all',
+    },
+    {
+      line: "const ALL_PAGES: ScanPlan = { pages: 'all' };",
+      from: "{ pages: 'all' }",
+      to: '{}',
+      why: 'what is not one is all',
+    },
+    {
+      line: 'while (former !== undefined && clock.monotonic() < limit) {',
+      from: 'clock.monotonic() < limit',
+      to: 'clock.monotonic() <= limit',
+      why: 'an instant',
+    },
+    {
+      line: 'if (outcome.notBefore !== undefined) this.#scanner.dismiss(candidate, outcome.notBefore);',
+      from: 'outcome.notBefore !== undefined',
+      to: 'true',
+      why: 'a candidate that is dismissed until undefined is tried',
+    },
+    {
+      line: 'if (clock.monotonic() >= until && !this.#claimant.isFailing) this.#lateRounds += 1;',
+      from: 'clock.monotonic() >= until',
+      to: 'clock.monotonic() > until',
+      why: 'an instant',
+    },
+    {
+      line: "if (object === undefined) return { kind: 'lost' };",
+      from: "{ kind: 'lost' }",
+      to: '{}',
+      why: 'only acquired and not-free are compared with',
+    },
+    {
+      line: "if (object === undefined) return { kind: 'lost' };",
+      from: "'lost'",
+      to: '""',
+      why: 'only acquired and not-free are compared with',
+    },
+    {
+      line: "return { kind: object.etag === row.etag ? 'not-free' : 'lost', notBefore };",
+      from: "'lost'",
+      to: '""',
+      why: 'only acquired and not-free are compared with',
+    },
+    {
+      line: "if (tenure === undefined) return { kind: 'lost' };",
+      from: "{ kind: 'lost' }",
+      to: '{}',
+      why: 'only acquired and not-free are compared with',
+    },
+    {
+      line: "if (tenure === undefined) return { kind: 'lost' };",
+      from: "'lost'",
+      to: '""',
+      why: 'only acquired and not-free are compared with',
+    },
+  ],
+  'src/core/lease/acquire/claim.ts': [
+    {
+      line: "readonly #refusalSeen = { 'If-None-Match': false, 'If-Match': false };",
+      from: "{ 'If-None-Match': false, 'If-Match': false }",
+      to: '{}',
+      why: 'an undefined field is as false',
+    },
+    {
+      line: 'return this.options.clock.monotonic() < (this.#failingUntil ?? 0);',
+      from: 'this.options.clock.monotonic() < (this.#failingUntil ?? 0)',
+      to: 'this.options.clock.monotonic() <= (this.#failingUntil ?? 0)',
+      why: 'an instant',
+    },
+    {
+      line: "return result.status === 'written' ? result.etag : undefined;",
+      from: "result.status === 'written'",
+      to: 'true',
+      why: 'a conflict has no etag',
+    },
+    {
+      line: "return state?.kind === 'held' && state.nonce === held.nonce ? seen?.etag : undefined;",
+      from: "state?.kind === 'held'",
+      to: 'true',
+      why: 'a tombstone has no nonce',
+    },
+    {
+      line: "return state?.kind === 'held' && state.nonce === held.nonce ? seen?.etag : undefined;",
+      from: 'state?.kind',
+      to: 'state.kind',
+      why: 'the read of an absent object is caught, too',
+    },
+    {
+      line: "return state?.kind === 'held' && state.nonce === held.nonce ? seen?.etag : undefined;",
+      from: 'seen?.etag',
+      to: 'seen.etag',
+      why: 'it has been read where it has a state',
+    },
+    {
+      line: 'if (now >= this.#failingUntil) throw error;',
+      from: 'now >= this.#failingUntil',
+      to: 'now > this.#failingUntil',
+      why: 'an instant',
+    },
+    {
+      line: 'if (isStoreAway(error) && clock.monotonic() >= until) throw error;',
+      from: 'clock.monotonic() >= until',
+      to: 'clock.monotonic() > until',
+      why: 'an instant',
+    },
+  ],
+  'src/core/lease/acquire/settled-epoch.ts': [
+    {
+      line: "if (clock.monotonic() <= until) return { kind: 'settling', until };",
+      from: 'clock.monotonic() <= until',
+      to: 'clock.monotonic() < until',
+      why: 'an instant',
+    },
+    {
+      line: "if (clock.monotonic() <= until) return { kind: 'settling', until };",
+      from: "'settling'",
+      to: '""',
+      why: 'only settled and recorded are compared with',
+    },
+  ],
   'src/core/lease/hold/holder.ts': [
     {
       line: "const RELEASING = new Error('it is being released');",

@@ -49,7 +49,7 @@ export default class MutationRunner extends TestRunner {
   }
 
   async runTask(test: RunnerTestCase): Promise<void> {
-    const limitMs = job.todo === undefined ? 60_000 : 1_000 + 10 * (job.durations?.[test.id] ?? 0);
+    const limitMs = job.todo === undefined ? 60_000 : 250 + 10 * (job.durations?.[test.id] ?? 0);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise((_, reject) => {
       timer = setTimeout(() => reject(new Error('too late')), limitMs);

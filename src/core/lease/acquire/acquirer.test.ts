@@ -160,6 +160,81 @@ it('the task pauses between requests to a store whose listings show other etags 
   expect(damaged()).toEqual(['4.json']);
 });
 
+describe('a task that has lost races', () => {
+  /** Five released ids; the first `losses` writes of leases are lost to other tasks. */
+  function racing(losses: number, size = 5, listPage?: LeaseStore['listPage']) {
+    const it = scene(size);
+    const { clock, bucket } = it;
+    bucket.create('cluster.json', it.settings(), {});
+    const asked: string[] = [];
+    const times: number[] = [];
+    const ask = async (request: string) => {
+      asked.push(request);
+      times.push(clock.monotonic());
+      await clock.sleep(20);
+    };
+    const count = (request: string) => asked.filter((each) => each === request).length;
+    const over: Partial<LeaseStore> = {
+      read: (key) => ask('read').then(() => bucket.read(key)),
+      list: () => ask('list').then(() => bucket.list()),
+      replace: async (key, body, metadata, etag) => {
+        await ask('replace');
+        if (count('replace') <= losses) return { status: 'conflict' };
+        return bucket.replace(key, body, metadata, etag);
+      },
+      ...(listPage && { listPage: (after) => ask('list').then(() => bucket.page(after, PAGE)) }),
+    };
+    return { ...it, asked, times, count, over };
+  }
+
+  it('scans again after two, and pauses before', async () => {
+    const { clock, put, start, asked, times, over } = racing(2);
+    for (let id = 0; id < 5; id += 1) put(id, RELEASED);
+    const outcome = start(over);
+    await clock.advance(5_000);
+    expect(outcome.now).toMatch(/^id /);
+    expect(asked.slice(0, 8)).toEqual([
+      ...['list', 'read', 'read', 'replace', 'read', 'replace'],
+      ...['list', 'read'],
+    ]);
+    expect((times[6] ?? 0) - (times[5] ?? 0)).toBeGreaterThan(20);
+  });
+
+  it('rather reads an object more for each further page than all pages again', async () => {
+    const it = racing(6, 300, async () => expect.unreachable());
+    for (let id = 0; id < 300; id += 1) it.put(id, id >= 90 && id < 98 ? RELEASED : held(id, it.clock.now()));
+    const outcome = it.start(it.over);
+    await it.clock.advance(10_000);
+    expect(outcome.now).toMatch(/^id /);
+    const first = it.asked.indexOf('replace');
+    const pages = it.asked.slice(0, first).filter((each) => each === 'list').length;
+    const lost = it.asked.slice(first, it.asked.indexOf('list', first)).filter((each) => each === 'replace');
+    expect([pages, lost.length]).toEqual([3, 1 + 3]);
+  });
+
+  it('does not count as lost what the listing showed as free and is not', async () => {
+    const { clock, put, start, asked, times, over } = racing(0);
+    const tombstone = { ...RELEASED, durationMs: 15_000 } as const;
+    put(0, tombstone);
+    put(1, { ...tombstone, kind: 'retired', durationMs: 0, generation: 0 });
+    for (let id = 2; id < 5; id += 1) put(id, id === 4 ? RELEASED : held(id, clock.now()));
+    const outcome = start(over);
+    await clock.advance(1_000);
+    expect(outcome.now).toMatch(/^id 4/);
+    expect(asked).toEqual(['list', 'read', 'read', 'read', 'read', 'replace']);
+    expect(times.map((time) => time / 20)).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+
+  it('scans eight times more when the time is up', async () => {
+    const { clock, put, start, count, over } = racing(Number.POSITIVE_INFINITY);
+    for (let id = 0; id < 5; id += 1) put(id, RELEASED);
+    const outcome = start(over, { acquireTimeoutMs: 0 });
+    await clock.advance(60_000);
+    expect(outcome.now).toMatch(/^AcquireTimeoutError/);
+    expect(count('list')).toBe(1 + 8);
+  });
+});
+
 describe('the time limit of a waiting task', () => {
   const lostAllThe = (clock: VirtualClock) => async () => {
     await clock.sleep(20);

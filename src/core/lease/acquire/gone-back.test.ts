@@ -142,6 +142,7 @@ describe('a store that has gone back', () => {
 
   it('is recorded by a task that does not wait, so that a later one need not', async () => {
     const { clock, store, session, start } = await scene();
+    await clock.advance(1_000);
     store.goBack(store.save());
     const hasty = start({ acquireTimeoutMs: 0 });
     await expect(hasty.lease).rejects.toThrow(AcquireTimeoutError);
