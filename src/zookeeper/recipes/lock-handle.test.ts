@@ -79,6 +79,24 @@ describe('a handle', () => {
     expect((await again).isValid()).toBe(true);
   });
 
+  it('frees its lock once, at its end', async () => {
+    const contender = lock(zookeeper, PATH, options());
+    const acquire = async () => {
+      const acquiring = contender.acquire();
+      await clock.advance(0);
+      return acquiring;
+    };
+    await (await acquire()).release();
+    const lost = await acquire();
+    zookeeper.znodes.delete(lost.path);
+    await clock.advance(SESSION_MS / 6);
+    expect(lost.signal.aborted).toBe(true);
+    const held = await acquire();
+    await lost.release();
+    await expect(contender.acquire()).rejects.toThrow('it is not re-entrant');
+    await held.release();
+  });
+
   it('ends the work before the deadline where no heartbeat is answered, and takes its znode away after it', async () => {
     const held = await acquired();
     zookeeper.fault = async (operation) => {

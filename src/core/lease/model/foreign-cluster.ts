@@ -43,7 +43,7 @@ export async function findForeign(
 ): Promise<ForeignCluster | undefined> {
   const cluster = markedCluster(objects);
   if (cluster !== undefined) return cluster;
-  const bySize = [...objects].sort((a, b) => Number(b.size > 0) - Number(a.size > 0));
+  const bySize = [...objects].sort((a, b) => b.size - a.size);
   for (const id of nodeIdsIn(bySize).slice(0, SAMPLE)) {
     const object = await session.read(leaseKey(id), call);
     const format = object && foreignFormatOf(object.metadata, fieldsOf(object.body));

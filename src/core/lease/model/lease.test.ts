@@ -8,26 +8,26 @@ import { stickyMark } from './sticky.js';
 const lost = (reason: LeaseLostError['reason']) => new LeaseLostError(3, 7, reason, 1_000, 'so it is', 'why');
 
 it.each([
-  ['LEASE_LOST', lost('taken'), 'lease of node id 3 (version 7) is lost: so it is'],
-  ['LEASE_RELEASED', new LeaseReleasedError(3, 7), 'lease of node id 3 (version 7) has been released'],
+  ['LEASE_LOST', () => lost('taken'), 'lease of node id 3 (version 7) is lost: so it is'],
+  ['LEASE_RELEASED', () => new LeaseReleasedError(3, 7), 'lease of node id 3 (version 7) has been released'],
   [
     'LEASE_RETIRING',
-    new LeaseRetiringError(3, 7, 2),
+    () => new LeaseRetiringError(3, 7, 2),
     'node id 3 (version 7) is being retired: the cluster has 2 node ids now',
   ],
   [
     'LEASE_RETIRING',
-    new LeaseRetiringError(3, 7, 1),
+    () => new LeaseRetiringError(3, 7, 1),
     'node id 3 (version 7) is being retired: the cluster has 1 node id now',
   ],
   [
     'LOCK_LOST',
-    new LockLostError('report', 9n, 'paused', 1_000, 'so it is'),
+    () => new LockLostError('report', 9n, 'paused', 1_000, 'so it is'),
     'lock report (token 9) is lost: so it is',
   ],
-  ['LOCK_RELEASED', new LockReleasedError('report', 9n), 'lock report (token 9) has been released'],
+  ['LOCK_RELEASED', () => new LockReleasedError('report', 9n), 'lock report (token 9) has been released'],
 ])('an error says which tenure has ended, and why: %s', (code, error, message) => {
-  expect(error).toMatchObject({ code, message });
+  expect(error()).toMatchObject({ code, message });
 });
 
 it('a loss has its cause', () => {
