@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 /** What `mutate.js` has a run of Vitest do. */
 export interface MutationJob {
-  /** Folders whose unit tests run. */
+  /** The files of unit tests that run. */
   readonly tests: readonly string[];
   /** Engines of the simulation whose first seeds run. */
   readonly engines: readonly string[];

@@ -1,6 +1,6 @@
 // Mutation testing: changes the code in one place at a time, and lists the changes that no test notices.
-//   npm run mutate -- FILES     source files or folders, such as src/core/lease/hold
-// docs/design/testing.md says what a mutant must pass, and what to do with those that survive.
+//   npm run mutate -- FILES     source files or folders; test files among them are the only killers
+// "Mutation testing" in docs/design/testing.md says more.
 import { spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -8,158 +8,176 @@ import { Instrumenter } from '@stryker-mutator/instrumenter';
 import { EQUIVALENT } from './equivalent.js';
 
 const FOLDER = process.env.MUTATION_FOLDER ?? '.harness/mutation';
-/** The folders whose unit tests run the code of a room, and the engines of the simulation that do. */
+const ALWAYS = 'test/arguments.test.ts';
+/** What kills the mutants of a room: the unit tests in these folders, and seeds of these engines. */
 const KILLERS = {
-  'src/core/lease': {
-    tests: ['src/core/lease', 'src/core/id', 'src/zookeeper/recipes'],
-    engines: ['shipped', 'observed', 'sticky', 'shards'],
-  },
-  'src/core/id': { tests: ['src/core/id'], engines: ['shipped'] },
-  'src/node/shards': { tests: ['src/node/shards'], engines: ['shards'] },
-  'src/zookeeper/recipes': { tests: ['src/zookeeper/recipes'], engines: ['recipes'] },
+  'src/core/lease': [
+    ['src/core/lease', 'src/core/id', 'src/zookeeper/recipes'],
+    ['shipped', 'observed', 'sticky', 'shards'],
+  ],
+  'src/core/id': [['src/core/id'], ['shipped']],
+  'src/node/shards': [['src/node/shards'], ['shards']],
+  'src/zookeeper/recipes': [['src/zookeeper/recipes'], ['recipes']],
 };
-const JOBS = 2;
+const JOBS = [0, 1];
 /** A mutant that does nothing for that long is in an endless loop, in milliseconds. */
-const STUCK_MS = 10_000;
+const STUCK_MS = 3_000;
+/** How long a run of tests takes to begin, at most, and a run of all, in milliseconds. */
+const START_MS = 12_000;
+const WHOLE_MS = 90_000;
 /** The durations of the tests of each pass over the mutants, in milliseconds. Longer ones measure loads. */
 const LIMITS_MS = [30, 200];
 
-const logOf = (job) => `${FOLDER}/log-${job}.txt`;
-
-const files = process.argv.slice(2).flatMap(sourcesIn);
+const isTest = (file) => file.endsWith('.test.ts');
+const named = process.argv.slice(2).flatMap(filesIn);
+const files = named.filter((file) => !isTest(file));
 if (files.length === 0) throw new Error('npm run mutate -- FILES: no source file is named');
-const rooms = [...new Set(files.map((file) => file.split('/').slice(0, 3).join('/')))];
-const killers = rooms.map((room) => KILLERS[room] ?? { tests: [room], engines: [] });
-const tests = process.env.ROOMS?.split(',') ?? [...new Set(killers.flatMap(({ tests }) => tests))];
-const engines = process.env.ROOMS ? [] : [...new Set(killers.flatMap(({ engines }) => engines))];
-mkdirSync(FOLDER, { recursive: true });
+const rooms = files.map((file) => file.split('/').slice(0, 3).join('/'));
+const killers = rooms.map((room) => KILLERS[room] ?? [[room], []]);
+const [tests, engines] = process.argv.slice(2).some(isTest)
+  ? [named.filter(isTest), []]
+  : [
+      [
+        ...killers
+          .flatMap(([folders]) => folders)
+          .flatMap(filesIn)
+          .filter(isTest),
+        ALWAYS,
+      ],
+      killers.flatMap(([, names]) => names),
+    ];
 
-const quiet = { isDebugEnabled: () => false, debug() {}, info() {} };
-const contents = files.map((name) => ({ name, mutate: true, content: readFileSync(name, 'utf8') }));
-const options = { plugins: null, excludedMutations: [], ignorers: [] };
-const instrumented = await new Instrumenter(quiet).instrument(contents, options);
-const code = Object.fromEntries(instrumented.files.map(({ name, content }) => [resolve(name), content]));
-const base = { tests, engines, code, coverage: `${FOLDER}/coverage.json` };
-const mutants = instrumented.mutants.map(described);
-
-await vitest('coverage', base);
-const { perTest, always, durations } = JSON.parse(readFileSync(base.coverage, 'utf8'));
+const silent = { isDebugEnabled: () => false, debug: () => {}, info: () => {} };
+const { files: instrumented, mutants } = await new Instrumenter(silent).instrument(
+  files.map((name) => ({ name, mutate: true, content: readFileSync(name, 'utf8') })),
+  { plugins: null, excludedMutations: [], ignorers: [] },
+);
+const code = Object.fromEntries(instrumented.map(({ name, content }) => [resolve(name), content]));
+const job = {
+  tests: [...new Set(tests)],
+  engines: [...new Set(engines)],
+  code,
+  coverage: `${FOLDER}/coverage.json`,
+};
+const rows = new Map(mutants.map((mutant) => [mutant.id, rowOf(mutant)]));
+const wanted = [...rows].filter(([, row]) => !isEquivalent(row)).map(([id]) => id);
+/** The mutants that are killed: `k` by a failure, `t` by an endless loop. */
 const killed = new Map();
-const wanted = mutants.filter(({ isEquivalent }) => !isEquivalent).map(({ id }) => id);
-let isOver = false;
+const logOf = (number) => `${FOLDER}/log-${number}.txt`;
+
+mkdirSync(FOLDER, { recursive: true });
+for (const number of JOBS) writeFileSync(logOf(number), '');
+if ((await vitest('coverage', job)) !== 'passed') throw new Error('the tests fail without a mutant');
+const { perTest, always, durations } = JSON.parse(readFileSync(job.coverage, 'utf8'));
+// An interrupted run prints what it knows.
 for (const signal of ['SIGINT', 'SIGTERM'])
-  process.on(signal, () => {
-    if (isOver) return;
-    isOver = true;
-    for (let job = 0; job < JOBS; job += 1) noteKills(logOf(job));
+  process.once(signal, () => {
+    for (const number of JOBS) noteKills(number);
     print();
     process.exit(1);
   });
 await Promise.all(
-  Array.from({ length: JOBS }, (_, job) =>
+  JOBS.map((number) =>
     kill(
-      wanted.filter((id) => id % JOBS === job),
-      job,
+      wanted.filter((_, at) => at % JOBS.length === number),
+      number,
     ),
   ),
 );
-// What runs when a module is loaded needs a run of its own.
-const again = wanted.filter((id) => id in always && !killed.has(id));
-await Promise.all(
-  Array.from({ length: JOBS }, async (_, job) => {
-    for (const id of again.filter((_, index) => index % JOBS === job))
-      if (!(await vitest(`always-${job}`, { ...base, durations }, { __STRYKER_ACTIVE_MUTANT__: id })))
-        killed.set(id, 'k');
-  }),
-);
 print();
 
-/** The quick tests first: most mutants do not survive them. */
-async function kill(ids, job) {
-  for (const [at, limitMs] of LIMITS_MS.entries())
-    await killBy(
-      (test) => durations[test] > (LIMITS_MS[at - 1] ?? -1) && durations[test] <= limitMs,
-      ids,
-      job,
+async function kill(ids, number) {
+  let fromMs = -1;
+  for (const toMs of LIMITS_MS) {
+    const pass = Object.entries(perTest).filter(
+      ([test]) => durations[test] > fromMs && durations[test] <= toMs,
     );
-}
-
-async function killBy(isWanted, ids, job) {
-  for (let isDone = false; !isDone; ) {
-    const log = logOf(job);
-    writeFileSync(log, '');
-    const left = new Set(ids.filter((id) => !killed.has(id)));
-    const wanted = Object.entries(perTest).filter(([test]) => isWanted(test));
-    const todo = wanted.map(([test, hits]) => [test, Object.entries(hits).filter(([id]) => left.has(id))]);
-    isDone =
-      (await vitest(`kill-${job}`, { ...base, durations, log, todo: Object.fromEntries(todo) })) !== 'stuck';
-    const last = noteKills(log);
-    if (!isDone) killed.set(last, 't');
+    for (let outcome = 'stuck'; outcome === 'stuck'; ) {
+      const isWanted = ([id]) => ids.includes(id) && !killed.has(id);
+      const todo = Object.fromEntries(
+        pass.map(([test, hits]) => [test, Object.entries(hits).filter(isWanted)]),
+      );
+      outcome = await vitest(`kill-${number}`, { ...job, durations, todo, log: logOf(number) });
+      const last = noteKills(number);
+      if (outcome === 'stuck') killed.set(last, 't');
+    }
+    fromMs = toMs;
   }
+  // What runs when a module is loaded needs a run of its own.
+  for (const id of ids)
+    if (id in always && !killed.has(id)) {
+      const outcome = await vitest(
+        `always-${number}`,
+        { ...job, durations },
+        { __STRYKER_ACTIVE_MUTANT__: id },
+      );
+      if (outcome !== 'passed') killed.set(id, 'k');
+    }
 }
 
-/** Returns the mutant of the last attempt. */
-function noteKills(log) {
+/** Empties the log. Returns the mutant of the last attempt. */
+function noteKills(number) {
   let last;
-  for (const line of readFileSync(log, 'utf8').split('\n').filter(Boolean)) {
+  for (const line of readFileSync(logOf(number), 'utf8').split('\n').slice(0, -1)) {
     const [what, id] = line.split(' ');
     if (what === 's') last = id;
     else if (what === 'x') killed.delete(id);
     else killed.set(id, what);
   }
+  writeFileSync(logOf(number), '');
   return last;
 }
 
-/** Runs the tests; resolves to whether they pass, or to `stuck`. */
-async function vitest(name, job, env = {}) {
-  const settings = `${FOLDER}/${name}.json`;
-  writeFileSync(settings, JSON.stringify(job));
+/** Runs tests; resolves to `passed`, `failed` or `stuck`. */
+async function vitest(name, settings, env = {}) {
+  const file = resolve(`${FOLDER}/${name}.json`);
+  writeFileSync(file, JSON.stringify(settings));
   const args = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/mutation/vitest.config.ts'];
   const child = spawn(process.execPath, args, {
-    stdio: ['ignore', process.env.VERBOSE ? 'inherit' : 'ignore', process.env.VERBOSE ? 'inherit' : 'ignore'],
-    env: { ...process.env, ...env, NODELEASE_MUTATION: resolve(settings) },
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, ...env, NODELEASE_MUTATION: file },
   });
-  let stuck = false;
+  let isStuck = false;
   const begun = Date.now();
   const watch = setInterval(() => {
-    const since =
-      job.log === undefined ? begun + 90_000 : Math.max(begun + 10_000, statSync(job.log).mtimeMs);
-    stuck = Date.now() - since > STUCK_MS;
-    if (stuck) child.kill('SIGKILL');
+    const idleMs =
+      Date.now() - (settings.log ? Math.max(begun + START_MS, statSync(settings.log).mtimeMs) : begun + WHOLE_MS);
+    isStuck ||= idleMs > STUCK_MS;
+    if (isStuck) child.kill('SIGKILL');
   }, 1_000);
   const status = await new Promise((done) => child.once('exit', done));
   clearInterval(watch);
-  if (name === 'coverage' && status !== 0) throw new Error('the tests fail without a mutant');
-  return stuck && job.log !== undefined ? 'stuck' : status === 0;
+  return isStuck ? 'stuck' : status === 0 ? 'passed' : 'failed';
 }
 
-function sourcesIn(path) {
-  if (!statSync(path).isDirectory()) return /(\.test|index|\.d)\.ts$/.test(path) ? [] : [path];
-  return readdirSync(path)
-    .flatMap((name) => sourcesIn(join(path, name)))
-    .filter((file) => file.endsWith('.ts'));
+function filesIn(path) {
+  if (statSync(path).isDirectory()) return readdirSync(path).flatMap((name) => filesIn(join(path, name)));
+  return /(\.(deep|timing)\.test|\/index)\.ts$/.test(path) || !path.endsWith('.ts') ? [] : [path];
 }
 
-function described({ id, fileName, location: { start, end }, replacement }) {
+/** A mutant as in the table of the equivalent ones. */
+function rowOf({ fileName, location: { start, end }, replacement }) {
   const lines = readFileSync(fileName, 'utf8').split('\n');
   const part = lines.slice(start.line, end.line + 1);
   part.push(part.pop().slice(0, end.column));
   const from = [part[0].slice(start.column), ...part.slice(1)].join('\n');
-  const row = { line: lines[start.line].trim(), from, to: replacement };
-  const isEquivalent = (EQUIVALENT[fileName] ?? []).some(
-    ({ line, from, to }) => line === row.line && from === row.from && to === row.to,
-  );
-  return { id, place: `${fileName}:${start.line + 1}`, row, isEquivalent };
+  return { file: fileName, number: start.line + 1, line: lines[start.line].trim(), from, to: replacement };
+}
+
+function isEquivalent({ file, line, from, to }) {
+  return EQUIVALENT[file]?.some((row) => row.line === line && row.from === from && row.to === to) ?? false;
 }
 
 function print() {
-  const tested = new Set(Object.values(perTest).flatMap((hits) => Object.keys(hits)));
-  const survivors = mutants.filter(({ id, isEquivalent }) => !isEquivalent && !killed.has(id));
-  for (const { id, place, row } of survivors)
-    console.log(`${place}${tested.has(id) || id in always ? '' : ' (no test)'} ${JSON.stringify(row)}`);
-  const timeouts = [...killed.values()].filter((what) => what === 't').length;
-  const score = ((100 * killed.size) / wanted.length).toFixed(1);
+  const tested = new Set([...Object.values(perTest), always].flatMap(Object.keys));
+  const survivors = wanted.filter((id) => !killed.has(id));
+  for (const id of survivors) {
+    const { file, number, ...row } = rows.get(id);
+    console.log(`${file}:${number}${tested.has(id) ? '' : ' (no test)'} ${JSON.stringify(row)}`);
+  }
+  const endless = [...killed.values()].filter((what) => what === 't').length;
+  const score = ((100 * (wanted.length - survivors.length)) / wanted.length).toFixed(1);
   console.log(
-    `${score} % of ${wanted.length} mutants killed, ${timeouts} of them endless; ${survivors.length} survive; ${mutants.length - wanted.length} are equivalent`,
+    `${score} % of ${wanted.length} mutants killed, ${endless} of them endless; ${survivors.length} survive; ${rows.size - wanted.length} are equivalent`,
   );
 }

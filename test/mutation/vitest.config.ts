@@ -13,12 +13,7 @@ class QuickFirst extends BaseSequencer {
 export default defineConfig({
   plugins: [{ name: 'mutants', enforce: 'pre', load: (id) => job.code[id] }],
   test: {
-    include: [
-      ...job.tests.map((path) => (path.endsWith('.ts') ? path : `${path}/**/*.test.ts`)),
-      ...(process.env.ROOMS ? [] : ['test/arguments.test.ts']),
-      ...(job.engines.length > 0 ? ['test/mutation/seeds.ts'] : []),
-    ],
-    exclude: ['**/*.{deep,timing}.test.ts'],
+    include: [...job.tests, ...(job.engines.length > 0 ? ['test/mutation/seeds.ts'] : [])],
     runner: 'test/mutation/runner.ts',
     pool: 'threads',
     isolate: false,

@@ -17,7 +17,9 @@ describe('a cluster node id', () => {
     expect(clusterNodeIdOf(MAX_NODE_IDS - 1)).toBe(0xffff);
     expect(nodeIdOf(0xffff)).toBe(MAX_NODE_IDS - 1);
     for (const nodeId of [MAX_NODE_IDS, -1, 0.5, Number.NaN, Number.POSITIVE_INFINITY]) {
-      expect(() => clusterNodeIdOf(nodeId)).toThrow(ConfigError);
+      expect(() => clusterNodeIdOf(nodeId)).toThrow(
+        'node id: expected a whole number from 0 to 65527 (cluster node ids end at 65535), got ',
+      );
     }
     for (const clusterNodeId of [0x10000, -8, 8.5, Number.NaN])
       expect(() => nodeIdOf(clusterNodeId)).toThrow(ConfigError);
@@ -48,6 +50,7 @@ describe('the width of a group', () => {
   });
 
   it('is refused for an invalid group', () => {
-    for (const group of [-1, 256, 1.5, Number.NaN]) expect(() => widthOfGroup(group)).toThrow(ConfigError);
+    for (const group of [-1, 256, 1.5, Number.NaN])
+      expect(() => widthOfGroup(group)).toThrow('group: expected a whole number from 0 to 255, got ');
   });
 });

@@ -111,6 +111,7 @@ describe('a decoded id', () => {
       sequence: 5,
     });
     expect(decodeId(String(id), cluster16(9)).sequence).toBe(5);
+    expect(decodeId(0n, cluster16(9))).toMatchObject({ timeMs: 0, node: 0, sequence: 0 });
     const tweet = (1_000n << 22n) | (7n << 12n) | 4_095n;
     expect(decodeId(tweet, snowflake())).toEqual({
       timeMs: 1_288_834_975_657,
@@ -153,6 +154,14 @@ describe('a layout', () => {
     ],
     [() => snowflake(-1), 'layout.epochMs: expected whole milliseconds since the Unix epoch'],
     [() => snowflake(1.5), 'layout.epochMs: expected whole milliseconds'],
+    [
+      () => snowflake(2 ** 48),
+      'layout.epochMs: expected whole milliseconds since the Unix epoch, 0 to 281474976710655, got 281474976710656',
+    ],
+    [
+      () => idLayout({ timeBits: 41, nodeBits: 10, sequenceBits: 12, lowest: 'time' as never }),
+      "layout.lowest: expected 'node' or 'sequence', got \"time\"",
+    ],
   ])('is refused if its bits are invalid', (make, message) => {
     expect(make).toThrow(ConfigError);
     expect(make).toThrow(message);

@@ -136,7 +136,7 @@ export function decodeId(id: bigint | string, layout: IdLayout): DecodedId {
   const { epochMs, timeBits, sequenceBits, nodeBits, lowest } = checkedLayout(layout);
   const value = typeof id === 'string' ? parseId(id) : id;
   const bits = timeBits + sequenceBits + nodeBits;
-  if (typeof value !== 'bigint' || value < 0n || value >> BigInt(bits) !== 0n)
+  if (typeof value !== 'bigint' || value >> BigInt(bits) !== 0n)
     throw new ConfigError('id', value, `an id of at most ${bits} bits, as layout ${layout.name} has`);
   const low = Number(value & ((1n << BigInt(sequenceBits + nodeBits)) - 1n));
   const lowestBits = lowest === 'node' ? nodeBits : sequenceBits;

@@ -14,7 +14,7 @@ import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { cluster16, snowflake } from './id-layout.js';
 import { IdsExhaustedError } from './id-time.js';
-import { uniqueIds } from './lease-ids.js';
+import { issuedIds, uniqueIds } from './lease-ids.js';
 import type { UniqueIdGenerator } from './unique-id-generator.js';
 
 const DURATION = 15_000;
@@ -183,7 +183,7 @@ describe('the ids of a lease', () => {
     await lease.release();
     const next = await start();
     await expect(uniqueIds(next, { layout: cluster16(8) })).rejects.toThrow(
-      /^layout: expected cluster16\(9\) at least/,
+      /^layout: expected cluster16\(9\) at least.* got "cluster16\(8\)"$/,
     );
     expect((await uniqueIds(next, { layout: snowflake() })).layout.name).toBe('snowflake');
   });
@@ -236,6 +236,15 @@ describe('the ids of a lease', () => {
     const id = ids.nextAsync();
     await clock.advance(DURATION);
     expect(Number((await id) >> 16n)).toBeGreaterThan(EPOCH + DURATION);
+  });
+
+  it('are counted', async () => {
+    const lease = await cluster().start();
+    expect([issuedIds(lease), issuedIds({ tenureTime: undefined })]).toEqual([0, 0]);
+    const ids = await uniqueIds(lease);
+    for (let made = 0; made < 70; made += 1) ids.next();
+    ids.fill(new BigUint64Array(100));
+    expect(issuedIds(lease)).toBe(170);
   });
 
   it('are made by one generator, however often it is asked for', async () => {
@@ -386,7 +395,7 @@ describe('a lease with unique ids', () => {
   it('must have a tenure, and room in the layout', async () => {
     const { start } = cluster(1_020);
     await expect(uniqueIds(staticLease({ id: 3, taskId: 'web-3' }))).rejects.toThrow(
-      /^lease: expected a leased node id \(standaloneIds/,
+      /^lease: expected a leased node id \(standaloneIds.* got "the fixed node id 3"$/,
     );
     for (const [none, shown] of [
       [undefined, 'undefined'],

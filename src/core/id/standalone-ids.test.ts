@@ -55,6 +55,13 @@ describe('ids without a lease', () => {
     expect(ids.decode(all.at(-1) as bigint).timeMs).toBe(clock.now());
   });
 
+  it.each([0, -1, Number.NaN])('are refused where the clock says %d', (now) => {
+    const clock = Object.assign(new VirtualClock(), { now: () => now });
+    expect(() => standaloneIds({ nodeId: 3, clock, layout: cluster16(8) })).toThrow(
+      'clock: expected a time after the year 1970, got ',
+    );
+  });
+
   it('are refused for an invalid node id, or one that does not fit into the layout', () => {
     const clock = new VirtualClock();
     expect(() => standaloneIds({ nodeId: 65_528, clock, layout: cluster16(16) })).toThrow(ConfigError);

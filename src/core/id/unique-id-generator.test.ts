@@ -201,6 +201,18 @@ describe('when nothing is left', () => {
     expect(drain(ids)).toHaveLength(made / 6);
   });
 
+  it('says why: too many at once, or ids that another task may have made', async () => {
+    const { bounds, clock, ids } = generator();
+    const early = 'they would be stamped more than 4000 ms ahead of the time';
+    drain(ids);
+    expect(() => ids.next()).toThrow(`${early}; ask again in 1 ms`);
+    bounds.after = Math.ceil(clock.now()) + 10_000;
+    const until = new Date(bounds.after).toISOString();
+    expect(() => ids.next()).toThrow(
+      `${early}, since somebody else with the node's number may have used it up to ${until}`,
+    );
+  });
+
   it('waits on request', async () => {
     const { clock, ids } = generator({ lagMs: 0, advanceMs: 0 });
     const last = drain(ids).at(-1) as bigint;
@@ -294,6 +306,34 @@ describe('a generator', () => {
     );
   });
 
+  it('reads the clock once for a run of ids, which gets longer while many are made', async () => {
+    let reads = 0;
+    const layout = idLayout({ timeBits: 42, sequenceBits: 10, nodeBits: 11, lowest: 'node' });
+    const clock = new VirtualClock();
+    const now = () => {
+      reads += 1;
+      return clock.now();
+    };
+    const before = () => Number.POSITIVE_INFINITY;
+    const time: IdTime = { now, after: 0, before, check: () => undefined };
+    const ids = new UniqueIdGenerator({ layout, node: 8, clock, time });
+    const readsOf = (count: number) => {
+      const from = reads;
+      for (let made = 0; made < count; made += 1) ids.next();
+      return reads - from;
+    };
+    expect([64, 128 + 256, 512 + 1_024 + 2_048, 4_096, 8_192].map(readsOf)).toEqual([1, 2, 3, 1, 2]);
+    await clock.advance(100);
+    expect(readsOf(64 + 1)).toBe(2);
+  });
+
+  it('writes a decimal text, unless it is another one', () => {
+    const { ids } = generator();
+    const first = ids.next();
+    expect(ids.nextString()).toBe(String(first + 2n ** 9n));
+    expect(ids.nextString('hex')).toBe((first + 2n ** 10n).toString(16).padStart(16, '0'));
+  });
+
   it('adopts a layout with more bits for its node, and no other', () => {
     const { ids } = generator({ node: 8, layout: cluster16(9) });
     const first = ids.next();
@@ -302,11 +342,17 @@ describe('a generator', () => {
       cluster16(8),
       snowflake(),
       idLayout({ timeBits: 48, sequenceBits: 6, nodeBits: 10 }),
-      null as never,
-      hand,
+      idLayout({ timeBits: 48, sequenceBits: 5, nodeBits: 10 }),
+      idLayout({ timeBits: 47, sequenceBits: 7, nodeBits: 9 }),
+      idLayout({ ...cluster16(9), epochMs: 1 }),
+      idLayout({ ...cluster16(9), lowest: 'sequence' }),
     ]) {
-      expect(() => ids.adopt(layout)).toThrow(ConfigError);
+      expect(() => ids.adopt(layout)).toThrow(
+        'layout: expected the time of layout cluster16 in the same place, and at least 9 bits for the node, got ',
+      );
     }
+    for (const layout of [null as never, hand]) expect(() => ids.adopt(layout)).toThrow(ConfigError);
+    ids.adopt(cluster16(9));
     ids.adopt(cluster16(11));
     expect(ids.layout).toEqual(cluster16(11));
     const made = [first, ...drain(ids, 5_000)];
@@ -357,7 +403,9 @@ describe('a generator', () => {
       [0.5, 1],
       [0, Number.NaN],
     ] as const) {
-      expect(() => ids.fill(target, offset, count)).toThrow(ConfigError);
+      expect(() => ids.fill(target, offset, count)).toThrow(
+        /^(offset: expected a whole number from 0 to 4, the length of the array|count: expected a whole number from 0 to [24], what the array has room for), got /,
+      );
     }
     expect([...target]).toEqual([0n, 0n, 0n, 0n]);
     ids.fill(target, 4);
