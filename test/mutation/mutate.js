@@ -134,7 +134,7 @@ async function vitest(name, settings, env = {}) {
   writeFileSync(file, JSON.stringify(settings));
   const args = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/mutation/vitest.config.ts'];
   const child = spawn(process.execPath, args, {
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', 'ignore', name === 'coverage' ? 'inherit' : 'ignore'],
     env: { ...process.env, ...env, NODELEASE_MUTATION: file },
   });
   let isStuck = false;

@@ -202,8 +202,8 @@ describe('when nothing is left', () => {
   });
 
   it('says why: too many at once, or ids that another task may have made', async () => {
-    const { bounds, clock, ids } = generator();
-    const early = 'they would be stamped more than 4000 ms ahead of the time';
+    const { bounds, clock, ids } = generator({ lagMs: 2, advanceMs: 7 });
+    const early = 'they would be stamped more than 5 ms ahead of the time';
     drain(ids);
     expect(() => ids.next()).toThrow(`${early}; ask again in 1 ms`);
     bounds.after = Math.ceil(clock.now()) + 10_000;
