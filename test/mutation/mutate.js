@@ -2,6 +2,7 @@
 //   npm run mutate -- FILES     source files or folders; test files among them are the only killers
 // "Mutation testing" in docs/design/testing.md says more.
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Instrumenter } from '@stryker-mutator/instrumenter';
@@ -121,7 +122,6 @@ function noteKills(number) {
   for (const line of readFileSync(logOf(number), 'utf8').split('\n').slice(0, -1)) {
     const [what, id] = line.split(' ');
     if (what === 's') last = id;
-    else if (what === 'x') killed.delete(id);
     else killed.set(id, what);
   }
   writeFileSync(logOf(number), '');
@@ -137,17 +137,18 @@ async function vitest(name, settings, env = {}) {
     stdio: ['ignore', 'ignore', name === 'coverage' ? 'inherit' : 'ignore'],
     env: { ...process.env, ...env, NODELEASE_MUTATION: file },
   });
-  let isStuck = false;
   const begun = Date.now();
   const watch = setInterval(() => {
     const idleMs =
-      Date.now() - (settings.log ? Math.max(begun + START_MS, statSync(settings.log).mtimeMs) : begun + WHOLE_MS);
-    isStuck ||= idleMs > STUCK_MS;
-    if (isStuck) child.kill('SIGKILL');
+      Date.now() -
+      (settings.log ? Math.max(begun + START_MS, statSync(settings.log).mtimeMs) : begun + WHOLE_MS);
+    if (idleMs > STUCK_MS) child.kill('SIGKILL');
   }, 1_000);
-  const status = await new Promise((done) => child.once('exit', done));
+  const [status] = await once(child, 'exit');
   clearInterval(watch);
-  return isStuck ? 'stuck' : status === 0 ? 'passed' : 'failed';
+  // By a signal: from here, or from the runner.
+  if (status === null) return 'stuck';
+  return status === 0 ? 'passed' : 'failed';
 }
 
 function filesIn(path) {

@@ -1,4 +1,5 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
+import { performance } from 'node:perf_hooks';
 import type { RunnerTask, RunnerTestCase } from 'vitest';
 import { TestRunner } from 'vitest';
 import { job } from './job.js';
@@ -9,39 +10,35 @@ interface Switch {
   currentTestId?: string | undefined;
   hitCount?: number;
   hitLimit?: number;
-  mutantCoverage?: { readonly static: object; readonly perTest: Readonly<Record<string, object>> };
+  mutantCoverage?: { readonly static: object; readonly perTest: Record<string, object> };
 }
 
 const mutation: Switch = {};
 Object.assign(globalThis, { __stryker__: mutation });
-const NONE = 'none';
 const durations: Record<string, number> = {};
 const killed = new Set<string>();
 
 /** Notes what each test covers; then runs each test once for each living mutant that it covers. */
 export default class MutationRunner extends TestRunner {
+  #todo: readonly (readonly [id: string, hits: number])[] = [];
+  #begun = 0;
+
   override async onBeforeRunTask(test: RunnerTask): Promise<void> {
     await super.onBeforeRunTask(test);
-    if (job.todo === undefined) return;
-    this.#todo = (job.todo[test.id] ?? []).filter(([id]) => !killed.has(id));
-    this.#kills = [];
-    if (this.#todo.length === 0) test.mode = 'skip';
-    // The last time without a mutant: a test that fails then cannot be repeated, and kills nothing.
-    else (test as RunnerTestCase).repeats = this.#todo.length;
+    this.#todo = (job.todo?.[test.id] ?? []).filter(([id]) => !killed.has(id));
+    if (job.todo !== undefined && this.#todo.length === 0) test.mode = 'skip';
+    // Without mutants, twice: a test that cannot be repeated kills nothing.
+    (test as RunnerTestCase).repeats = job.todo === undefined ? 1 : this.#todo.length - 1;
   }
-
-  #todo: readonly (readonly [id: string, hits: number])[] = [];
-  #kills: string[] = [];
-  #begun = 0;
 
   override onBeforeTryTask(test: RunnerTask, { repeats = 0 } = {}): void {
     super.onBeforeTryTask(test);
     this.#begun = performance.now();
-    if (job.todo === undefined) {
-      mutation.currentTestId = test.id;
+    const [id, hits = 0] = this.#todo[repeats] ?? [];
+    if (id === undefined) {
+      mutation.currentTestId = repeats === 0 ? test.id : undefined;
       return;
     }
-    const [id = NONE, hits = 0] = this.#todo[repeats] ?? [];
     this.#log('s', id);
     mutation.activeMutant = id;
     mutation.hitCount = 0;
@@ -57,31 +54,23 @@ export default class MutationRunner extends TestRunner {
     await Promise.race([TestRunner.getTestFn(test)(), late]).finally(() => clearTimeout(timer));
   }
 
-  onAfterRetryTask({ id, file, result }: RunnerTestCase): void {
-    const tookMs = performance.now() - this.#begun;
-    durations[id] = tookMs;
-    durations[file.filepath] = (durations[file.filepath] ?? 0) + tookMs;
-    const { activeMutant } = mutation;
-    mutation.currentTestId = undefined;
-    if (job.todo === undefined) return;
+  async onAfterRetryTask(test: RunnerTestCase, { repeats }: { repeats: number }): Promise<void> {
+    const { id, file, result } = test;
     mutation.activeMutant = undefined;
-    if (activeMutant === undefined || result?.state !== 'fail') return;
+    durations[id] = performance.now() - this.#begun;
+    durations[file.filepath] = (durations[file.filepath] ?? 0) + durations[id];
+    const [mutant] = this.#todo[repeats] ?? [];
+    if (result?.state !== 'fail' || (mutant === undefined && repeats === 0)) return;
     const isLate = result.errors?.some(({ message }) => /^too late$|Hit count limit/.test(message));
-    result.state = 'run';
-    result.errors = [];
-    if (activeMutant !== NONE) {
-      killed.add(activeMutant);
-      this.#kills.push(activeMutant);
-      this.#log(isLate ? 't' : 'k', activeMutant);
-    } else
-      for (const id of this.#kills) {
-        killed.delete(id);
-        this.#log('x', id);
-      }
-  }
-
-  #log(what: 's' | 'k' | 't' | 'x', id: string): void {
-    appendFileSync(job.log ?? '', `${what} ${id}\n`);
+    Object.assign(result, { state: 'run', errors: [] });
+    if (mutant === undefined) {
+      delete mutation.mutantCoverage?.perTest[id];
+      return;
+    }
+    killed.add(mutant);
+    this.#log(isLate ? 't' : 'k', mutant);
+    // What it has left running would slow down the next ones.
+    if (isLate && (await isBusy())) process.kill(process.pid, 'SIGKILL');
   }
 
   override onAfterRunFiles(): void {
@@ -90,4 +79,14 @@ export default class MutationRunner extends TestRunner {
     if (job.durations === undefined)
       writeFileSync(job.coverage, JSON.stringify({ always, perTest, durations }));
   }
+
+  #log(what: 's' | 'k' | 't', id: string): void {
+    appendFileSync(job.log ?? '', `${what} ${id}\n`);
+  }
+}
+
+async function isBusy(): Promise<boolean> {
+  const before = performance.eventLoopUtilization();
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  return performance.eventLoopUtilization(before).utilization > 0.2;
 }
