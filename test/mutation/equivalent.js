@@ -343,6 +343,20 @@ export const EQUIVALENT = {
       why: 'a vacant lease has no history',
     },
   ],
+  'src/core/lease/model/lease-tracer.ts': [
+    {
+      line: 'quietly(() => tracer?.past(name, attributes, tookMs, failure)),',
+      from: 'tracer?.past',
+      to: 'tracer.past',
+      why: 'the failure of a tracer that is not there is dropped like any other',
+    },
+    {
+      line: 'Promise.resolve(tracer?.span(name, attributes, once)).catch(() => undefined);',
+      from: 'tracer?.span',
+      to: 'tracer.span',
+      why: 'the failure of a tracer that is not there is dropped like any other',
+    },
+  ],
   'src/core/lease/model/tenure-history.ts': [
     {
       line: "return (history?.split(' ') ?? []).flatMap((word) => {",

@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { Instrumenter } from '@stryker-mutator/instrumenter';
 import { EQUIVALENT } from './equivalent.js';
 
-const FOLDER = process.env.MUTATION_FOLDER ?? '.harness/mutation';
+const FOLDER = '.harness/mutation';
 const ALWAYS = 'test/arguments.test.ts';
 /** What kills the mutants of a room: the unit tests in these folders, and seeds of these engines. */
 const KILLERS = {

@@ -22,9 +22,12 @@ const killed = new Set<string>();
 export default class MutationRunner extends TestRunner {
   #todo: readonly (readonly [id: string, hits: number])[] = [];
   #begun = 0;
+  /** Whether it has failed, with a mutant or without. */
+  #isBroken = false;
 
   override async onBeforeRunTask(test: RunnerTask): Promise<void> {
     await super.onBeforeRunTask(test);
+    this.#isBroken = false;
     this.#todo = (job.todo?.[test.id] ?? []).filter(([id]) => !killed.has(id));
     if (job.todo !== undefined && this.#todo.length === 0) test.mode = 'skip';
     // Without mutants, twice: a test that cannot be repeated kills nothing.
@@ -60,7 +63,10 @@ export default class MutationRunner extends TestRunner {
     durations[id] = performance.now() - this.#begun;
     durations[file.filepath] = (durations[file.filepath] ?? 0) + durations[id];
     const [mutant] = this.#todo[repeats] ?? [];
-    if (result?.state !== 'fail' || (mutant === undefined && repeats === 0)) return;
+    if (result?.state !== 'fail') return;
+    const isBroken = this.#isBroken;
+    this.#isBroken = true;
+    if (mutant === undefined && (repeats === 0 || isBroken)) return;
     const isLate = result.errors?.some(({ message }) => /^too late$|Hit count limit/.test(message));
     Object.assign(result, { state: 'run', errors: [] });
     if (mutant === undefined) {
