@@ -47,7 +47,7 @@ function first(output: string, pattern: RegExp): string {
 }
 
 function simulated(claim: string, engine: string, minutes: number): Proof {
-  const traced = engine === 'shipped' || engine === 'shards' ? ['--traces'] : [];
+  const traced = ['shipped', 'sticky', 'shards'].includes(engine) ? ['--traces'] : [];
   const args = ['--engine', engine, '--seconds', String(Math.round(minutes * 60)), ...traced];
   return {
     claim: traced.length > 0 ? `${claim}; each trace is a path of the model` : claim,
