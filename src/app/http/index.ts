@@ -30,7 +30,6 @@ export type {
   Standing,
   StoreHealth,
   Tenure,
-  TickReport,
   TreeParts,
   TreeReport,
 } from '../../node/wire/cluster-snapshot.js';

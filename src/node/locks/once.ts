@@ -1,20 +1,20 @@
 import { anySignal } from '../../core/base/abort.js';
-import { checked, FLAG, maybe, whole } from '../../core/base/arguments.js';
+import { checkArguments, FLAG, whole } from '../../core/base/arguments.js';
+import { sleepUntil } from '../../core/base/clock.js';
 import { StoreUnusableError, WaitTimeoutError } from '../../core/base/errors.js';
-import type { Retry } from '../../core/base/retry.js';
-import { detached, type LeaseEvent } from '../../core/lease/model/lease.js';
-import { LeaseUnreadableError } from '../../core/lease/model/lease-codec.js';
+import { systemClock, systemRandom } from '../../core/base/system.js';
 import { LockLostError } from '../../core/lease/model/lock-lost.js';
-import { markCluster, readCluster } from '../../core/lease/session/cluster-store.js';
-import { isStoreAway, whileStoreIsAway } from '../../core/lease/session/store-retry.js';
+import { changeCluster, readCluster } from '../../core/lease/session/cluster-store.js';
+import { isStoreAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { StoreError } from '../../core/store/lease-store.js';
 import { nothingAt } from '../../core/store/lock-url.js';
-import { REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
-import { type LockStore, openedLock } from './lock-place.js';
-import { type SchedulePlan, scheduleOf, tenthOf } from './schedule.js';
-import { acquireLock, checkLock, type LockOptions, type StoreLock, withDefaults } from './store-lock.js';
-import { decodeTick, newClaim, openTick, TICK_KEY, type TickClaim, type TickRecord } from './tick.js';
+import { ownNames } from '../runtime/acquire.js';
+import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
+import { type LockStore, lockPlace } from './lock-place.js';
+import { type SchedulePlan, scheduleOf } from './schedule.js';
+import { acquireLock, checkLock, type LockOptions, type StoreLock } from './store-lock.js';
+import { TICK_KEY, type TickRecord, Ticks } from './tick.js';
 
 /** Which ticks, and how their lock is acquired. */
 export interface OnceOptions extends Omit<LockOptions, 'store'>, SchedulePlan {
@@ -42,6 +42,10 @@ export interface OnceRun extends StoreLock {
   readonly missed: number;
   /** Whether it is a missed one: call again for the due one. */
   readonly isCatchUp: boolean;
+  /** The schedule, as the store has it. */
+  readonly schedule: string;
+  /** What was claimed before it. */
+  readonly previous: TickRecord | undefined;
   /**
    * Records the success, and releases the lock; `release()` before it, or disposing, records a failure.
    * Resolves to whether that has been recorded: else the lock is lost. Later calls share the result.
@@ -49,8 +53,10 @@ export interface OnceRun extends StoreLock {
   complete(): Promise<boolean>;
 }
 
-/** The longest jitter before a read, in milliseconds (rule O11). */
-const MAX_JITTER_MS = 5_000;
+/** How long tasks wait by chance before they read, so that they do not all claim: a share of the period. */
+const JITTER = { share: 1 / 10, maxMs: 5_000 };
+/** The longest pause between two looks whether another task has claimed the tick, in milliseconds. */
+const MAX_PAUSE_MS = 5_000;
 const MAX_RETRIES = 1_000;
 /** The options that a lock has not. */
 const OWN = ['name', 'every', 'offset', 'cron', 'tz', 'retry', 'catchUp'];
@@ -80,211 +86,163 @@ const OWN = ['name', 'every', 'offset', 'cron', 'tz', 'retry', 'catchUp'];
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function oncePer(store: LockStore, options: OnceOptions): Promise<OnceRun | undefined> {
-  const task = await openTask(store, options);
+  const claims = await openClaims(store, options);
   let run: OnceRun | undefined;
   try {
-    run = await runDue(task);
+    run = await claims.due();
     return run;
   } finally {
-    if (!run) await task.close();
+    if (!run) await claims.close();
   }
 }
 
 /** Has the due tick count as run, whatever is there (rule O10). Resolves to it. @throws as {@link oncePer} does */
 export async function forgetTicks(store: LockStore, options: OnceOptions): Promise<number> {
-  const task = await openTask(store, options);
-  const { session, schedule } = task;
-  try {
-    if (!(await readCluster(session)))
-      throw new StoreUnusableError('CLUSTER_MISSING', nothingAt(session.store.url));
-    const object = await session.read(TICK_KEY);
-    const claim = newClaim(schedule.last(task.now()));
-    const record = { ...newRecord(task, claim, 0n), outcome: 'forgotten', endedAt: task.now() } as const;
-    if (await write(task, record, object?.etag, whileStoreIsAway(task.away))) return claim.tick;
-    throw new WaitTimeoutError('another task has claimed a tick at this moment');
-  } finally {
-    await task.close();
-  }
+  const claims = await openClaims(store, options);
+  return claims.forget().finally(claims.close);
 }
 
-/** A task that asks for a tick. */
-type Task = Awaited<ReturnType<typeof openTask>>;
-
-async function openTask(store: LockStore, options: OnceOptions) {
-  const kinds = { retry: maybe(whole(0, MAX_RETRIES)), catchUp: maybe(FLAG) };
-  const { name, every, offset, cron, tz, retry = 0, catchUp = false, ...rest } = checked(options, kinds);
+/** What one task does to claim a tick. */
+async function openClaims(store: LockStore, options: OnceOptions) {
+  checkArguments({ options });
+  const { name, every, offset, cron, tz, retry = 0, catchUp = false, ...rest } = options;
   checkLock(name, { ...rest, store }, OWN);
-  const lock = await withDefaults({ ...rest, store });
-  const { clock, random, signal, onEvent } = lock;
+  checkArguments({ retry, catchUp }, { retry: whole(0, MAX_RETRIES), catchUp: FLAG });
+  const { clock = systemClock, random = systemRandom, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
   const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
-  const session = new StoreSession(await openedLock(lock, name), clock, REQUEST_TIMEOUT_MS);
-  return {
-    ...{ name, schedule, retry, catchUp, lock, session },
-    /** How requests are tried again while the store is away. */
-    away: { clock, random, signal, emit: detached(onEvent) },
-    /** Store time, cut to milliseconds. */
-    now: () => Math.floor(session.storeNow().min),
-    close: () => session.store.close(),
-  };
-}
+  const taskId = rest.taskId ?? (await ownNames(rest)).taskId;
+  const place = await lockPlace(store, name);
+  const opened =
+    typeof place === 'string' ? await openedStore({ ...rest, store: place }, { clock, random }) : place;
+  const session = new StoreSession(opened, clock, REQUEST_TIMEOUT_MS);
+  const ticks = new Ticks(session, schedule, { ...rest, retry, catchUp, taskId, random });
+  let until = clock.monotonic() + timeoutMs;
+  const close = () => opened.close();
 
-/** Waits for one tick (rule O8), also while another one runs on: the next call is for the next one. */
-async function runDue(task: Task): Promise<OnceRun | undefined> {
-  const { clock, random, signal } = task.lock;
-  let tick: number | undefined;
-  for (let waitMs = 0; ; ) {
-    // Rule O11. No decision depends on this host's clock.
-    const jitterMs = random.next() * tenthOf(task.schedule, clock.now(), MAX_JITTER_MS);
-    await clock.sleep(waitMs + jitterMs, signal);
-    const open = await look(task);
-    tick ??= open?.tick;
-    if (!open || open.tick !== tick) return undefined;
-    waitMs = open.waitMs;
-    if (waitMs > 0) continue;
-    try {
-      const run = await claim(task, tick);
-      if (run) return run;
-    } catch (error) {
-      // The tick, if this task has claimed it, may be claimed again.
-      if (!(task.retry > 0 && error instanceof LockLostError)) throw error;
+  /** Rules O3, O8 and O11. */
+  const due = async (): Promise<OnceRun | undefined> => {
+    // A hint: no decision depends on this host's clock.
+    const periodMs = schedule.next(clock.now()) - schedule.last(clock.now());
+    const jitterMs = Math.min(JITTER.maxMs, periodMs * JITTER.share);
+    let wanted = Number.POSITIVE_INFINITY;
+    let awaited = Number.POSITIVE_INFINITY;
+    for (let waitMs = 0; ; ) {
+      await sleepUntil(clock, clock.monotonic() + waitMs + random.next() * jitterMs, signal);
+      const state = await ticks.look(signal);
+      const { tick } = state;
+      // A task waits for one tick, also while another one runs on: the next call is for the next one.
+      if (state.status === 'claimed' || tick > (state.status === 'due' ? wanted : awaited)) return undefined;
+      waitMs = state.status === 'soon' ? state.waitMs : 0;
+      until += waitMs;
+      if (state.status === 'due') wanted = tick;
+      else awaited = Math.min(awaited, tick);
+      try {
+        const lock = state.status === 'due' && (await acquire(wanted));
+        const run = lock && (await claim(lock));
+        if (run) return run;
+      } catch (error) {
+        // The tick, if this task has claimed it, may be claimed again.
+        if (!(retry > 0 && error instanceof LockLostError)) throw error;
+      }
     }
-  }
-}
-
-/**
- * Reads the last claim. Resolves to what may be claimed now; undefined for nothing.
- *
- * @throws {StoreUnusableError} where it is damaged, or the store has no time (rules O1 and O10)
- * @throws {StoreError}
- */
-function look(task: Task, retry = whileStoreIsAway(task.away)) {
-  const { session, schedule } = task;
-  const { url } = session.store;
-  return retry(async (call) => {
-    const object = await session.read(TICK_KEY, call);
-    const cluster = object ? undefined : await readCluster(session, call);
-    // A read of nothing says no time.
-    if (!object && !cluster) await session.list(call);
-    const now = session.storeNow();
-    if (!Number.isFinite(now.max))
-      throw new StoreUnusableError('STORE_UNSUPPORTED', `${url}: the store says no time`);
-    try {
-      if (cluster?.config.once) throw new LeaseUnreadableError('is gone');
-      const last = object && decodeTick(object.body);
-      const open = openTick(last, schedule, { min: now.min, max: session.latest(now) }, task);
-      return open && { ...open, etag: object?.etag };
-    } catch (error) {
-      if (!(error instanceof LeaseUnreadableError)) throw error;
-      const advice =
-        'once no task runs, nodelease once NAME --forget with the same schedule has the due tick count as run';
-      throw new StoreUnusableError('CLUSTER_DAMAGED', `${url}: ${TICK_KEY} ${error.problem}: ${advice}`);
-    }
-  });
-}
-
-/** Rules O3 to O5. Undefined where another task was first, or the tick is not due any more. */
-async function claim(task: Task, tick: number): Promise<OnceRun | undefined> {
-  const { name, session } = task;
-  const until = task.lock.clock.monotonic() + (task.lock.timeoutMs ?? Number.POSITIVE_INFINITY);
-  const lock = await acquire(task, tick);
-  if (!lock) return undefined;
-  const { signal, release } = anySignal(lock.signal, task.lock.signal);
-  const retry = whileStoreIsAway({ ...task.away, signal, until });
-  let run: OnceRun | undefined;
-  try {
-    const open = await look(task, retry);
-    if (open?.waitMs !== 0) return undefined;
-    const record = newRecord(task, open.claim, lock.token);
-    const etag = await write(task, record, open.etag, retry).catch((cause) => {
-      if (!isStoreAway(cause)) throw cause;
-      throw new WaitTimeoutError(`whether this task has the tick of ${name} is unknown`, { cause });
-    });
-    if (!etag) return undefined;
-    // From now on its absence is damage (rule O10). Where this fails, the next run does it.
-    await readCluster(session, { signal })
-      .then((cluster) => cluster && markCluster(session, cluster, 'once', { signal }))
-      .catch(() => undefined);
-    const late = 'its deadline passed before the run began';
-    if (!lock.isValid()) throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
-    run = runOf(task, lock, record, etag, task.catchUp && record.tick < open.tick);
-    return run;
-  } finally {
-    release();
-    if (!run) await lock.release();
-  }
-}
-
-/** Waits for the lock, and gives up once the tick is not due any more, or another task has claimed it. */
-async function acquire(task: Task, tick: number): Promise<StoreLock | undefined> {
-  const { signal, onEvent } = task.lock;
-  const over = new AbortController();
-  const either = anySignal(signal, over.signal);
-  const check = async () => {
-    if ((await look(task))?.tick !== tick) over.abort();
   };
-  try {
-    return await acquireLock(task.name, {
-      ...task.lock,
-      signal: either.signal,
-      onEvent: (event: LeaseEvent) => {
-        if (event.type === 'waiting') check().catch(() => undefined);
-        onEvent?.(event);
+
+  const forget = async (): Promise<number> => {
+    if (!(await readCluster(session))) throw new StoreUnusableError('CLUSTER_MISSING', nothingAt(opened.url));
+    const object = await session.read(TICK_KEY);
+    const tick = schedule.last(ticks.now);
+    const record = ticks.record({ tick, attempt: 1, missed: 0 }, 0n);
+    const forgotten = { ...record, outcome: 'forgotten', endedAt: ticks.now } as const;
+    if (await ticks.write(forgotten, object?.etag, ticks.away(signal))) return tick;
+    throw new WaitTimeoutError('another task has claimed a tick at this moment');
+  };
+
+  /** Waits for the lock, and gives up as soon as another task has claimed the tick, or it is due no more. */
+  const acquire = async (tick: number): Promise<StoreLock | undefined> => {
+    const claimed = new AbortController();
+    const either = anySignal(signal, claimed.signal);
+    const watch = async () => {
+      for (let pauseMs = session.pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
+        await clock.sleep(pauseMs * (0.8 + 0.4 * random.next()), either.signal);
+        const state = await ticks.look(either.signal).catch(() => undefined);
+        if (state && !(state.status === 'due' && state.tick === tick)) return claimed.abort();
+      }
+    };
+    watch().catch(() => undefined);
+    const leftMs = Math.max(0, until - clock.monotonic());
+    const wanted = { ...rest, store, taskId, timeoutMs: leftMs, signal: either.signal };
+    try {
+      return await acquireLock(name, wanted);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!claimed.signal.aborted) throw error;
+      return undefined;
+    } finally {
+      claimed.abort();
+      either.release();
+    }
+  };
+
+  /** Rules O3 to O5, under the lock. Undefined where another task was first. */
+  const claim = async (lock: StoreLock): Promise<OnceRun | undefined> => {
+    const either = anySignal(lock.signal, signal);
+    let run: OnceRun | undefined;
+    try {
+      const { previous, etag, ...state } = await ticks.look(either.signal);
+      const cluster = await ticks.away(either.signal)((call) => readCluster(session, call));
+      if (previous === undefined && cluster?.config.once) throw ticks.damaged('is gone');
+      if (state.status !== 'due') return undefined;
+      const record = ticks.record(state.claim, lock.token);
+      const own = await ticks.write(record, etag, ticks.away(either.signal, until)).catch(unknown);
+      if (own === undefined) return undefined;
+      // From now on its absence is damage. Where this fails, the next run does it.
+      if (cluster && !cluster.config.once)
+        await changeCluster(session, cluster, { once: true }, { signal: either.signal }).catch(
+          () => undefined,
+        );
+      const late = 'its deadline passed before the run began';
+      if (!lock.isValid()) throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
+      run = runOf(lock, record, own, previous);
+      return run;
+    } finally {
+      either.release();
+      if (!run) await lock.release();
+    }
+  };
+
+  const unknown = (cause: unknown) => {
+    if (!isStoreAway(cause)) throw cause;
+    throw new WaitTimeoutError(`whether this task has the tick of ${name} is unknown`, { cause });
+  };
+
+  /** Rule O6: the lock is not released before the outcome is known to be recorded, or the lock is lost. */
+  const runOf = (lock: StoreLock, record: TickRecord, etag: string, previous?: TickRecord): OnceRun => {
+    const forever = ticks.away(lock.signal, Number.POSITIVE_INFINITY, (error) => error instanceof StoreError);
+    const finish = async (outcome: NonNullable<TickRecord['outcome']>) => {
+      const ended = { ...record, outcome, endedAt: ticks.now };
+      const recorded = await ticks.write(ended, etag, forever).catch(() => undefined);
+      await lock.release();
+      await close();
+      return recorded !== undefined;
+    };
+    let ending: Promise<boolean> | undefined;
+    const end = (outcome: NonNullable<TickRecord['outcome']>) => {
+      ending ??= finish(outcome);
+      return ending;
+    };
+    const release = async () => void (await end('failed'));
+    const { tick, attempt, missed } = record;
+    return {
+      ...{ name, token: lock.token, signal: lock.signal, tick, attempt, missed },
+      ...{ schedule: schedule.text, previous, isCatchUp: catchUp && schedule.last(record.startedAt) > tick },
+      get deadline() {
+        return lock.deadline;
       },
-    });
-  } catch (error) {
-    signal?.throwIfAborted();
-    if (!over.signal.aborted) throw error;
-    return undefined;
-  } finally {
-    either.release();
-  }
-}
-
-/** Rule O6: the lock is not released before the outcome is known to be recorded, or the lock is lost. */
-function runOf(task: Task, lock: StoreLock, record: TickRecord, etag: string, isCatchUp: boolean): OnceRun {
-  const { tick, attempt, missed } = record;
-  const { signal, release: unlock } = lock;
-  const forever = { ...task.away, signal, until: Number.POSITIVE_INFINITY };
-  const retry = whileStoreIsAway(forever, (error) => error instanceof StoreError);
-  let ending: Promise<boolean> | undefined;
-  const end = (outcome: 'succeeded' | 'failed') => {
-    ending ??= write(task, { ...record, outcome, endedAt: task.now() }, etag, retry)
-      .then(Boolean, () => false)
-      .finally(unlock)
-      .finally(task.close);
-    return ending;
+      isValid: () => lock.isValid(),
+      complete: () => end('succeeded'),
+      ...{ release, [Symbol.asyncDispose]: release },
+    };
   };
-  const release = async () => void (await end('failed'));
-  const complete = () => end('succeeded');
-  return Object.assign(lock, {
-    ...{ tick, attempt, missed, isCatchUp, complete, release },
-    [Symbol.asyncDispose]: release,
-  });
-}
 
-/** @param token of the lock; 0 without one */
-function newRecord({ lock, schedule, now }: Task, claim: TickClaim, token: bigint): TickRecord {
-  const { taskId, random } = lock;
-  const nonce = random.hex(8);
-  return { ...claim, token: Number(token), taskId, nonce, schedule: schedule.text, startedAt: now() };
-}
-
-/**
- * Writes until the object shows whether it was written (rule O4): the same content again, on the same etag.
- * Resolves to the new etag, or to undefined where another write came before.
- *
- * @throws {StoreError} when that was not known in time
- */
-function write({ session }: Task, record: TickRecord, etag: string | undefined, retry: Retry) {
-  const body = JSON.stringify(record);
-  return retry(async (call) => {
-    const written = await session.write(TICK_KEY, { body, metadata: {} }, etag, call);
-    if (written.status === 'written') return written.etag;
-    // An earlier attempt, whose reply was lost, may have written it, or may be under way still.
-    const found = await session.read(TICK_KEY, call);
-    if (found?.body === body) return found.etag;
-    if (found?.etag !== etag) return undefined;
-    const what = `${session.store.url}: whether ${TICK_KEY} has been written is unknown`;
-    throw new StoreError(what, { fault: 'unavailable', outcome: 'unknown' });
-  });
+  return { due, forget, close };
 }

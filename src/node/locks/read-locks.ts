@@ -9,6 +9,7 @@ import { decodeTick, TICK_KEY } from './tick.js';
 /** Behind the name of a lock: its lease, and its last tick, in the store of all locks. */
 const LEASE = '/0.json';
 const TICK = `/${TICK_KEY}`;
+const FILES = [LEASE, TICK].map((file) => file.slice(1));
 
 /** The names of all locks. @param session with the store of the locks @throws {StoreError} */
 export async function lockNames(session: StoreSession, signal?: AbortSignal): Promise<readonly string[]> {
@@ -22,8 +23,8 @@ async function objectsIn(session: StoreSession, signal: AbortSignal | undefined)
   const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
   const { objects } = await session.list({ signal, timeoutMs, folders: true });
   return objects.filter(({ key }) => {
-    const [name = ''] = key.split('/');
-    return LOCK_NAME.test(name) && [LEASE, TICK].includes(key.slice(name.length));
+    const [name = '', file, ...more] = key.split('/');
+    return LOCK_NAME.test(name) && FILES.includes(`${file}`) && more.length === 0;
   });
 }
 

@@ -1,4 +1,4 @@
-import { checkArguments, kind } from '../../core/base/arguments.js';
+import { checkArguments, maybe, NAME, TEXT } from '../../core/base/arguments.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
 import { duration, formatSetting } from '../../core/settings/setting.js';
 
@@ -28,15 +28,6 @@ const DAY_MS = 86_400_000;
 const PERIOD = duration({ min: 1_000, max: 366 * DAY_MS });
 const OFFSET = duration({ max: 366 * DAY_MS });
 
-/** Undefined passes: it is UTC. */
-const ZONE = kind('a time zone such as Europe/Berlin', (timeZone) => {
-  try {
-    return Boolean(new Intl.DateTimeFormat('en', { timeZone: timeZone as string }));
-  } catch {
-    return false;
-  }
-});
-
 /**
  * The schedule of a plan. croner is loaded for a cron expression only.
  *
@@ -44,7 +35,8 @@ const ZONE = kind('a time zone such as Europe/Berlin', (timeZone) => {
  * @throws {ConfigError} for no plan, or two, and for values that cannot be used
  */
 export async function scheduleOf({ every, offset, cron, tz }: SchedulePlan, now: number): Promise<Schedule> {
-  checkArguments({ tz }, { tz: ZONE });
+  // An empty zone would be the host's.
+  checkArguments({ cron, tz }, { cron: maybe(TEXT), tz: maybe(NAME) });
   if ((every === undefined) === (cron === undefined))
     throw new ConfigError('every', every, 'a period such as 1d or a cron expression, and not both');
   if (cron === undefined) {
@@ -52,17 +44,11 @@ export async function scheduleOf({ every, offset, cron, tz }: SchedulePlan, now:
     const everyMs = toMs(PERIOD, every, 'every');
     const offsetMs = toMs(OFFSET, offset ?? 0, 'offset');
     if (offsetMs >= everyMs) throw new ConfigError('offset', offset, 'less than the period');
-    const last = (time: number) => Math.floor((time - offsetMs) / everyMs) * everyMs + offsetMs;
-    const later = offsetMs > 0 ? ` offset ${formatSetting(offsetMs)}` : '';
-    return {
-      text: `every ${formatSetting(everyMs)}${later}`,
-      last,
-      next: (time) => last(time) + everyMs,
-    };
+    return periodic(everyMs, offsetMs);
   }
   if (offset !== undefined) throw new ConfigError('offset', offset, 'every with it: cron has none');
-  const timezone = tz ?? 'UTC';
   const { Cron } = await import('croner');
+  const timezone = tz ?? 'UTC';
   try {
     const expression = new Cron(cron, { timezone, paused: true });
     const schedule: Schedule = {
@@ -72,21 +58,29 @@ export async function scheduleOf({ every, offset, cron, tz }: SchedulePlan, now:
       next: (time) => Number(expression.nextRun(new Date(time)) ?? Number.NaN),
     };
     if (schedule.last(now) < schedule.next(now)) return schedule;
-    throw new Error('it has no ticks before and after now');
   } catch (error) {
-    throw new ConfigError('cron', cron, `a cron expression (${explain(error)})`);
+    const isZone = /timezone/i.test(explain(error));
+    throw isZone
+      ? new ConfigError('tz', tz, 'a time zone such as Europe/Berlin')
+      : new ConfigError('cron', cron, `a cron expression (${explain(error)})`);
   }
+  throw new ConfigError('cron', cron, 'a cron expression with ticks before and after now');
 }
 
-function toMs(time: typeof PERIOD, value: unknown, label: string): number {
-  if (typeof value === 'string') return time.parse(value, label);
-  time.check?.(value, label);
+function toMs(kind: typeof PERIOD, value: unknown, label: string): number {
+  if (typeof value === 'string') return kind.parse(value, label);
+  kind.check?.(value, label);
   return Math.round(value as number);
 }
 
-/** A tenth of the period at that time, and at most so many milliseconds. */
-export function tenthOf(schedule: Schedule, time: number, maxMs: number): number {
-  return Math.min(maxMs, (schedule.next(time) - schedule.last(time)) / 10);
+function periodic(everyMs: number, offsetMs: number): Schedule {
+  const last = (time: number) => Math.floor((time - offsetMs) / everyMs) * everyMs + offsetMs;
+  const text = `every ${formatSetting(everyMs)}`;
+  return {
+    text: offsetMs === 0 ? text : `${text} offset ${formatSetting(offsetMs)}`,
+    last,
+    next: (time) => last(time) + everyMs,
+  };
 }
 
 /**

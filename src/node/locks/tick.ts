@@ -1,12 +1,18 @@
+import type { RandomSource } from '../../core/base/clock.js';
+import { StoreUnusableError } from '../../core/base/errors.js';
+import type { Retry } from '../../core/base/retry.js';
+import { detached, type LeaseListener } from '../../core/lease/model/lease.js';
 import {
   LeaseUnreadableError,
   parseObject,
   readInteger,
   readTime,
 } from '../../core/lease/model/lease-codec.js';
-import type { Interval } from '../../core/store/lease-store.js';
+import { isStoreAway, whileStoreIsAway } from '../../core/lease/session/store-retry.js';
+import type { StoreSession } from '../../core/lease/session/store-session.js';
+import { StoreError } from '../../core/store/lease-store.js';
 import type { TickReport } from '../wire/cluster-snapshot.js';
-import { isSameTick, type Schedule, tenthOf } from './schedule.js';
+import { isSameTick, type Schedule } from './schedule.js';
 
 /** The key of the last claimed tick, in the store of a lock. */
 export const TICK_KEY = 'tick.json';
@@ -23,47 +29,141 @@ export interface TickRecord extends TickReport {
 
 export type TickClaim = Pick<TickRecord, 'tick' | 'attempt' | 'missed'>;
 
+/** What a task may do about a schedule's ticks now. */
+export type TickState =
+  /** No task has claimed the due tick. */
+  | { readonly status: 'due'; readonly claim: TickClaim }
+  | { readonly status: 'claimed' }
+  /** It is claimed, and the next one comes in so many milliseconds (rule O8). */
+  | { readonly status: 'soon'; readonly waitMs: number };
+
+/** A task, as it asks for ticks. */
+export interface TickTask {
+  readonly taskId: string;
+  readonly random: RandomSource;
+  /** How often a tick may be claimed again that has no success (rule O5). */
+  readonly retry: number;
+  /** Whether the latest missed tick comes before the due one (rule O9). */
+  readonly catchUp: boolean;
+  readonly onEvent?: LeaseListener | undefined;
+}
+
 /** The most missed ticks that are counted. */
 export const MAX_MISSED = 1_000;
-/** How near the next tick must be for a wait, at most, in milliseconds. */
-const MAX_SOON_MS = 300_000;
+/** How near the next tick must be for a wait: a share of the period, and at most so many milliseconds. */
+const SOON = { share: 1 / 10, maxMs: 300_000 };
 
-/** The claim of a tick that no task has claimed. */
-export const newClaim = (tick: number, missed = 0): TickClaim => ({ tick, attempt: 1, missed });
+/** `tick.json` of one lock, and what follows from it for one task and its schedule. */
+export class Ticks {
+  constructor(
+    readonly session: StoreSession,
+    readonly schedule: Schedule,
+    readonly task: TickTask,
+  ) {}
 
-/**
- * What a task may claim after the last claim, and in how many milliseconds; undefined for nothing. `tick` is the
- * due tick, or the one that is about to come (rule O8).
- *
- * @param now store time (rule O1)
- * @param retry how often a tick without a success may be claimed again (rule O5)
- * @param catchUp whether the latest missed tick comes before the due one (rule O9)
- * @throws {LeaseUnreadableError} where the last claim is damaged (rule O10)
- */
-export function openTick(
-  last: TickRecord | undefined,
-  schedule: Schedule,
-  { min, max }: Interval,
-  { retry, catchUp }: { readonly retry: number; readonly catchUp: boolean },
-) {
-  const tick = schedule.last(min);
-  const next = schedule.next(min);
-  const due = { tick, waitMs: 0 };
-  if (last === undefined) return { ...due, claim: newClaim(tick) };
-  if (last.tick > max + next - tick) throw new LeaseUnreadableError('has a tick in the future');
-  if (!isSameTick(schedule, tick, last.tick)) {
+  /** Retries while the store is away. */
+  away(signal: AbortSignal | undefined, until?: number, mayPass = isStoreAway): Retry {
+    const { random, onEvent } = this.task;
+    const { clock } = this.session;
+    return whileStoreIsAway({ clock, random, signal, until, emit: detached(onEvent) }, mayPass);
+  }
+
+  /**
+   * Reads the last claim.
+   *
+   * @throws {StoreUnusableError} where it is damaged, or the store has no time (rules O1 and O10)
+   * @throws {StoreError}
+   */
+  look(signal: AbortSignal | undefined) {
+    const { session } = this;
+    return this.away(signal)(async (call) => {
+      const object = await session.read(TICK_KEY, call);
+      // A read of nothing says no time.
+      if (object === undefined) await session.list(call);
+      const now = session.storeNow();
+      if (!Number.isFinite(now.max))
+        throw new StoreUnusableError('STORE_UNSUPPORTED', `${session.store.url}: the store says no time`);
+      const previous = object && this.#decode(object.body);
+      const tick = this.schedule.last(now.min);
+      return { ...this.#state(now.min, session.latest(now), previous), tick, previous, etag: object?.etag };
+    });
+  }
+
+  #state(min: number, max: number, record: TickRecord | undefined): TickState {
+    const { schedule, task } = this;
+    const tick = schedule.last(min);
+    if (record === undefined) return { status: 'due', claim: { tick, attempt: 1, missed: 0 } };
+    const next = schedule.next(min);
+    if (record.tick > max + next - tick) throw this.damaged('has a tick in the future');
+    if (isSameTick(schedule, tick, record.tick)) {
+      const { tick: last, attempt, outcome, missed } = record;
+      const failed = outcome === undefined || outcome === 'failed';
+      if (failed && attempt <= task.retry && last <= min)
+        return { status: 'due', claim: { tick: last, attempt: attempt + 1, missed } };
+      // The next one may have come already, as far as is known.
+      const isSoon = next - max <= Math.min(SOON.maxMs, (next - tick) * SOON.share);
+      return isSoon ? { status: 'soon', waitMs: next - min } : { status: 'claimed' };
+    }
     const before = schedule.last(tick - 1);
     let missed = 0;
-    for (let each = before; missed < MAX_MISSED && !isSameTick(schedule, each, last.tick); missed += 1)
+    for (let each = before; !isSameTick(schedule, each, record.tick) && missed < MAX_MISSED; missed += 1)
       each = schedule.last(each - 1);
-    return { ...due, claim: catchUp && missed > 0 ? newClaim(before, missed - 1) : newClaim(tick, missed) };
+    const claim = task.catchUp && missed > 0 ? { tick: before, missed: missed - 1 } : { tick, missed };
+    return { status: 'due', claim: { ...claim, attempt: 1 } };
   }
-  const { attempt, outcome = 'failed', missed } = last;
-  if (outcome === 'failed' && attempt <= retry && last.tick <= min)
-    return { ...due, claim: { tick: last.tick, attempt: attempt + 1, missed } };
-  // It may have come already, as far as is known.
-  const isSoon = next - max <= tenthOf(schedule, min, MAX_SOON_MS);
-  return isSoon ? { tick: next, waitMs: next - min, claim: newClaim(next) } : undefined;
+
+  /** A new claim. @param token of the lock; 0 without one */
+  record(claim: TickClaim, token: bigint): TickRecord {
+    const { taskId, random } = this.task;
+    const own = { token: Number(token), taskId, nonce: random.hex(8), schedule: this.schedule.text };
+    return { ...claim, ...own, startedAt: this.now };
+  }
+
+  /** Store time, cut to milliseconds. */
+  get now(): number {
+    return Math.floor(this.session.storeNow().min);
+  }
+
+  /**
+   * Writes until the object shows whether it was written (rule O4): the same content again, on the same etag.
+   * Resolves to the new etag, or to undefined where another write came before.
+   *
+   * @throws {StoreError} when that was not known in time
+   */
+  write(record: TickRecord, etag: string | undefined, retry: Retry): Promise<string | undefined> {
+    const { session } = this;
+    const body = JSON.stringify(record);
+    return retry(async (call) => {
+      try {
+        const written = await session.write(TICK_KEY, { body, metadata: {} }, etag, call);
+        if (written.status === 'written') return written.etag;
+      } catch (error) {
+        if (!(error instanceof StoreError && error.outcome === 'unknown')) throw error;
+      }
+      const found = await session.read(TICK_KEY, call);
+      if (found?.body === body) return found.etag;
+      if (found?.etag !== etag) return undefined;
+      const what = `${session.store.url}: whether ${TICK_KEY} has been written is unknown`;
+      throw new StoreError(what, { fault: 'unavailable', outcome: 'unknown' });
+    });
+  }
+
+  #decode(body: string): TickRecord {
+    try {
+      return decodeTick(body);
+    } catch (error) {
+      throw this.damaged(error instanceof LeaseUnreadableError ? error.problem : String(error));
+    }
+  }
+
+  damaged(problem: string): StoreUnusableError {
+    const advice =
+      'once no task runs, nodelease once NAME --forget with the same schedule has the due tick count as run';
+    return new StoreUnusableError(
+      'CLUSTER_DAMAGED',
+      `${this.session.store.url}: ${TICK_KEY} ${problem}: ${advice}`,
+    );
+  }
 }
 
 /** @throws {LeaseUnreadableError} where it lacks what decisions depend on */

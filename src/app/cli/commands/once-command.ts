@@ -1,3 +1,4 @@
+import { checkLockName } from '../../../node/locks/lock-place.js';
 import { forgetTicks, type OnceOptions, type OnceRun, oncePer } from '../../../node/locks/once.js';
 import { MAX_MISSED } from '../../../node/locks/tick.js';
 import { storeAccess } from '../../../node/runtime/opened-store.js';
@@ -5,41 +6,47 @@ import { say } from '../../kit/answer.js';
 import { type Call, reported } from '../../kit/call.js';
 import type { HoldingOptions } from '../../kit/holding.js';
 import { ExitCode, UsageError } from '../../kit/io.js';
+import { lockLog, taskNamesOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import type { Logger } from '../../kit/log/logger.js';
 import { pluralize } from '../../kit/terminal/text.js';
 import { runHeldCommand } from '../../supervisor/supervised-command.js';
-import { lockOptions } from './lock-options.js';
 
 /** The options of `once`, as they are on the command line. */
-type Options = HoldingOptions & Omit<OnceOptions, 'name'> & { readonly forget?: boolean };
+type Options = Pick<HoldingOptions, 'timeout'> &
+  Pick<OnceOptions, 'every' | 'offset' | 'cron' | 'tz' | 'retry' | 'catchUp'> & { readonly forget?: boolean };
 
 /** `nodelease once NAME -- command`: runs the command for the due tick, unless that has run elsewhere. */
 export async function onceCommand(call: Call<Options>, name: string, ...command: string[]): Promise<number> {
   const { settings, io } = call;
-  const { store, taskId } = settings;
-  const { every, offset, cron, tz, retry = 0, forget } = call.options;
-  let { catchUp } = call.options;
-  const plan = { name, every, offset, cron, tz, retry };
+  checkLockName(name);
+  const { every, offset, cron, tz, retry = 0, catchUp = false, forget } = call.options;
+  const { store, waitPollMs, durationMs, graceMs, taskId } = settings;
+  const system = { clock: io.clock, random: io.random };
+  const plan = { name, every, offset, cron, tz, retry, waitPollMs, durationMs, graceMs };
+  const options = { ...storeAccess(settings), ...plan, ...system };
   if (forget && command.length > 0) throw new UsageError('--forget runs no command: leave out one of them');
   if (forget)
     return reported(call, async () => {
-      const { clock, random } = io;
-      const tick = await forgetTicks(store, { ...storeAccess(settings), ...plan, clock, random, taskId });
-      say(io, `tick ${iso(tick)} of ${name} counts as run`);
+      say(io, `tick ${iso(await forgetTicks(store, { ...options, taskId }))} of ${name} counts as run`);
       return ExitCode.ok;
     });
   if (command.length === 0) throw new UsageError('no command given: expected one after --, or --forget');
+  let caughtUp = false;
   return runHeldCommand(call, {
     command,
-    acquire: async (request) => {
-      const run = await oncePer(store, { ...(await lockOptions(call, name, request)), ...plan, catchUp });
-      if (run) logRun(run, request.log);
+    acquire: async ({ log, signal, timeoutMs }) => {
+      warnIfPrivate(store, log, 'no other task will see its ticks');
+      const { taskId: task } = await taskNamesOf(settings, io, log, signal);
+      const onEvent = lockLog(log.child({ taskId: task }), name);
+      const own = { timeoutMs, signal, onEvent, taskId: task, catchUp: catchUp && !caughtUp };
+      const run = await oncePer(store, { ...options, ...own });
+      if (run) logRun(run, log);
       else
-        request.log.info(
+        log.info(
           { lock: name },
           `nothing to do: the due tick of ${name} is claimed, or was missed during another run`,
         );
-      if (run?.isCatchUp) catchUp = false;
+      caughtUp ||= run?.isCatchUp ?? false;
       return run;
     },
     variables: ({ tick }) => ({ LOCK_NAME: name, ONCE_TICK: iso(tick) }),
@@ -51,14 +58,21 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
   });
 }
 
-/** Says which tick it is, and how many before it were missed. */
-function logRun({ name, tick, attempt, missed }: OnceRun, log: Logger): void {
+/** Says which tick it is, and what has become of those before it. */
+function logRun({ name, tick, attempt, missed, schedule, previous }: OnceRun, log: Logger): void {
   const facts = { lock: name, tick: iso(tick), attempt, missed };
   log.info(facts, `claimed tick ${facts.tick} of ${name}${attempt > 1 ? `, attempt ${attempt}` : ''}`);
   if (missed > 0)
     log.warn(
       facts,
       `${missed < MAX_MISSED ? '' : 'at least '}${pluralize(missed, 'tick')} of ${name} before it ran nowhere`,
+    );
+  if (previous && previous.schedule !== schedule)
+    log.warn(facts, `the schedule of ${name} was ${previous.schedule}, and is ${schedule} now`);
+  if (previous && previous.outcome === undefined)
+    log.warn(
+      facts,
+      `the outcome of tick ${iso(previous.tick)} is unknown: task ${previous.taskId} was killed, or lost the lock`,
     );
 }
 

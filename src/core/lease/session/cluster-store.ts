@@ -144,15 +144,15 @@ export function recordEpoch(
 }
 
 /**
- * Records that every lease object has been seen, that the store has passed the probe, whatever an earlier
- * probe found, or that a lock has had ticks. Undefined if another task has changed the settings meanwhile.
+ * Records that every lease object has been seen, or that the store has passed the probe, whatever an earlier
+ * probe found. Undefined if another task has changed the settings meanwhile.
  *
  * @throws {StoreError}
  */
 export async function markCluster(
   session: StoreSession,
   cluster: StoredCluster,
-  mark: 'bootstrapped' | 'proven' | 'once',
+  mark: 'bootstrapped' | 'proven',
   call: SessionCall = {},
 ): Promise<StoredCluster | undefined> {
   return cluster.config[mark] ? cluster : changeCluster(session, cluster, { [mark]: true }, call);
