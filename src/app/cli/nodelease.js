@@ -31,6 +31,7 @@ const { Script } = require('node:vm');
 const cache = `${__dirname}/compile-cache`;
 const DIGEST_BYTES = 32;
 const LEASE_LOST = 76;
+/** Of processor time: V8 drops the bytecode of what has not been called for long. */
 const LONGEST_START_MICROSECONDS = 2_000_000;
 
 const mayKeep = !process.env.NODE_DISABLE_COMPILE_CACHE;
@@ -63,7 +64,7 @@ function load(name) {
   return module.exports;
 }
 
-/** V8 runs damaged bytecode. */
+/** Undefined where there is none, or it is damaged: V8 itself would run it. */
 function bytecodeIn(stored) {
   const content = attempt(() => readFileSync(stored));
   const bytecode = content?.subarray(0, -DIGEST_BYTES);
@@ -102,7 +103,7 @@ if (mayKeep) {
   // What is installed next to the bundle, such as another store's client, has Node's own cache (22.8 on).
   enableCompileCache?.(cache);
   process.on('exit', (exitCode) => {
-    // A lost lease ends the process at once. And V8 drops what has not been called for long.
+    // A lost lease ends the process at once.
     if (exitCode !== LEASE_LOST && process.cpuUsage().user < LONGEST_START_MICROSECONDS) save();
   });
 }
