@@ -72,10 +72,11 @@ async function noteRestored(session: StoreSession, call: Call): Promise<number> 
     onStoreAt(call, locksUrl(settings.store, name), note),
   );
   if (cluster === undefined && names.length === 0) return fail(io, 'CLUSTER_MISSING', nothingAt(store));
-  const what = `${cluster ? 'the cluster and ' : ''}${pluralize(names.length, 'lock')}`;
+  const part = cluster && (await (await clusterPart()).readPart(session, cluster.config, {}));
+  const what = [...(cluster ? ['the cluster'] : []), pluralize(names.length, 'lock')].join(' and ');
   return answer(call, {
     report: { store, cluster: cluster !== undefined, locks: names.length },
-    lines: [`${store}: ${what} noted: ${SETTLING}`],
+    lines: [`${store}: ${what} noted: ${SETTLING}`, ...(part ? [part.finding.detail] : [])],
   });
 }
 
