@@ -1,3 +1,5 @@
+import { isTrimmed } from '../support/setup/tiers.js';
+
 /** What is claimed, and the command that tries to refute it: it ends with another code than 0 where that succeeds. */
 export interface Proof {
   readonly claim: string;
@@ -63,7 +65,7 @@ function simulated(claim: string, engine: string, minutes: number): Proof {
 function tested(claim: string, ...files: string[]): Proof {
   return {
     claim,
-    by: `vitest run --project deep ${files.join(' ')}`,
+    by: `${isTrimmed ? 'NODELEASE_TEST_DEEP=trimmed ' : ''}npx vitest run --project deep ${files.join(' ')}`,
     command: ['npx', 'vitest', 'run', '--project', 'deep', ...files],
     figures: (output) => [`${first(output, /Tests.*?(\d+) passed/)} tests`, 'all pass'],
   };
