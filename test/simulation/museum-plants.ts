@@ -89,8 +89,8 @@ export const MUSEUM_PLANTS: readonly Plant[] = [
     { file: keeper, from: 'if (this.#uncertain) {\n            const', to: 'if (true) {\n            const' },
     {
       file: keeper,
-      from: "if (object === undefined || state?.kind !== 'held' || state.nonce !== this.#held.nonce)",
-      to: "if (state?.kind !== 'held')",
+      from: "if (state.kind !== 'held' || state.nonce !== this.#held.nonce)",
+      to: "if (state.kind !== 'held')",
     },
     { file: keeper, from: 'if (state.renewal > last.renewal)', to: '' },
   ),

@@ -145,8 +145,8 @@ export const PLANTS: readonly Plant[] = [
     name: 'sdk-retry',
     breaks:
       'the client repeats a conditional write whose reply was lost, and so takes its own write for a conflict (rule 5)',
-    edits: ['create', 'replace'].map((operation) => {
-      const send = `this.#send({ operation: '${operation}', key, body, signal, apply })`;
+    edits: ["operation: 'create', key, body", "operation: 'replace', key, body, etag"].map((request) => {
+      const send = `this.#send({ ${request}, signal, apply })`;
       return {
         file: 'test/simulation/world/simulated-store.js',
         from: `return ${send};`,
