@@ -23,7 +23,7 @@ done
   .valueOf();
 
 const { createHash } = require('node:crypto');
-const { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } = require('node:fs');
+const fs = require('node:fs');
 const { enableCompileCache } = require('node:module');
 const { Script } = require('node:vm');
 
@@ -48,7 +48,7 @@ function load(name) {
   const known = chunks.get(name);
   if (known) return known.exports;
   const filename = `${__dirname}/${name}`;
-  const source = readFileSync(filename);
+  const source = fs.readFileSync(filename);
   // Of a source V8 compares no more than its length.
   const stored = `${cache}/${name}-${process.version}-${process.arch}-${flags}-${digest(source).toString('hex')}`;
   const cachedData = mayKeep ? bytecodeIn(stored) : undefined;
@@ -66,25 +66,32 @@ function load(name) {
 
 /** Undefined where there is none, or it is damaged: V8 itself would run it. */
 function bytecodeIn(stored) {
-  const content = attempt(() => readFileSync(stored));
+  const content = attempt(() => fs.readFileSync(stored));
   const bytecode = content?.subarray(0, -DIGEST_BYTES);
   return bytecode && digest(bytecode).equals(content.subarray(-DIGEST_BYTES)) ? bytecode : undefined;
 }
 
-/** Keeps the bytecode of what has been called up to now. */
+/** Keeps the bytecode of what has been called up to now. Where nothing may be written, each start compiles. */
 function save() {
-  for (const [stored, script] of compiled.splice(0)) {
+  const scripts = compiled.splice(0);
+  if (scripts.length === 0 || !attempt(mayWrite)) return;
+  for (const [stored, script] of scripts) {
     const unfinished = `${stored}-${process.hrtime.bigint()}`;
     const isSaved = attempt(() => {
       const bytecode = script.createCachedData();
-      mkdirSync(cache, { recursive: true });
-      writeFileSync(unfinished, Buffer.concat([bytecode, digest(bytecode)]), { flag: 'wx' });
-      renameSync(unfinished, stored);
+      fs.writeFileSync(unfinished, Buffer.concat([bytecode, digest(bytecode)]), { flag: 'wx' });
+      fs.renameSync(unfinished, stored);
       return true;
     });
-    // Nothing may be written there, or the disk is full: each start compiles.
-    if (!isSaved) attempt(() => rmSync(unfinished));
+    // The disk is full.
+    if (!isSaved) attempt(() => fs.rmSync(unfinished));
   }
+}
+
+function mayWrite() {
+  fs.mkdirSync(cache, { recursive: true });
+  fs.accessSync(cache, fs.constants.W_OK);
+  return true;
 }
 
 function digest(content) {
