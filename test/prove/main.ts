@@ -25,10 +25,10 @@ for (const proof of proofs(Number(minutes))) {
   process.stderr.write(`\n${proof.by}\n`);
   const begun = process.hrtime.bigint();
   const { code, output } = await run(proof);
-  const spent = Math.round(Number(process.hrtime.bigint() - begun) / 60e9);
+  const seconds = Math.round(Number(process.hrtime.bigint() - begun) / 1e9);
   const [tried, found] = proof.figures(output);
   rows.push(
-    `| ${[proof.claim, `\`${proof.by}\``, tried, code === 0 ? found : `**refuted**: exit code ${code}`, `${spent} min`].join(' | ')} |`,
+    `| ${[proof.claim, `\`${proof.by}\``, tried, code === 0 ? found : `**refuted**: exit code ${code}`, `${seconds} s`].join(' | ')} |`,
   );
   process.stdout.write(`${rows.at(-1)}\n`);
   if (code !== 0) process.exitCode = 1;

@@ -56,7 +56,7 @@ function simulated(claim: string, engine: string, minutes: number): Proof {
     by: `npm run simulate -- ${args.join(' ')}`,
     command: ['node', '--max-semi-space-size=64', '.harness/test/simulation/main.js', ...args],
     figures: (output) => [
-      first(output, /in (\d+ seeds from \d+)/),
+      first(output, /in ([\d,]+ seeds from \d+)/),
       first(output, /^(no violation|\d+ violations?)/m),
     ],
   };
@@ -78,7 +78,7 @@ function harmed(store: string, minutes: number, ...options: string[]): Proof {
     by: `npm run chaos -- ${args.join(' ')}`,
     command: ['node', '.harness/test/chaos/main.js', ...args],
     figures: (output) => [
-      `${first(output, /^tenures +(\d+)/m)} tenures, ${first(output, /^faults +(\d+)/m)} faults`,
+      `${first(output, /^tenures +([\d,]+)/m)} tenures, ${first(output, /^faults +([\d,]+)/m)} faults`,
       [
         `${first(output, /^overlaps +(\d+)/m)} overlaps`,
         `${first(output, /^repeated versions +(\d+)/m)} repeated versions`,
