@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { freePort } from '../servers/free-ports.js';
 import { FaultProxy } from './fault-proxy.js';
+import { breakOff } from './proxy-lane.js';
 
 /** Long enough for what is not held back to arrive on the loopback interface, in milliseconds. */
 const SETTLED_MS = 150;
@@ -110,6 +111,17 @@ describe('reset', () => {
     await expect.poll(() => Object.keys(agent.freeSockets)).toEqual([]);
     expect(await ask('GET', '/b')).toBe('answer to /b');
   });
+});
+
+test('a connection that ends and breaks at once is closed', async () => {
+  const broken = once(server, 'connection').then(([socket]) => {
+    socket.end();
+    breakOff(socket);
+    return once(socket, 'close');
+  });
+  const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+  await broken;
+  socket.destroy();
 });
 
 describe('stall', () => {

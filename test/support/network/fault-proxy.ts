@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { freePort } from '../servers/free-ports.js';
 import { HttpRequestHeads } from './http-request-heads.js';
-import { ProxyLane } from './proxy-lane.js';
+import { breakOff, ProxyLane } from './proxy-lane.js';
 
 /** Which way bytes are held back. */
 export type StallDirection = 'to-server' | 'to-client' | 'both';
@@ -218,8 +218,8 @@ export class FaultProxy {
     this.#links.delete(link);
     toServer.discard();
     toClient.discard();
-    client.resetAndDestroy();
-    server.resetAndDestroy();
+    breakOff(client);
+    breakOff(server);
   }
 }
 

@@ -92,7 +92,16 @@ export class ProxyLane {
     if (this.#to.destroyed) return;
     if (item.kind === 'bytes') this.#to.write(item.bytes);
     else if (item.kind === 'end') this.#to.end();
-    else if (item.broken) this.#to.resetAndDestroy();
+    else if (item.broken) breakOff(this.#to);
     else this.#to.destroySoon();
   }
+}
+
+/**
+ * Resets a connection. One whose end is being sent is closed: Node never closes such a one that is reset, and at its
+ * own end it waits for that with all of a processor.
+ */
+export function breakOff(socket: Socket): void {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
 }
