@@ -237,7 +237,8 @@ export function decodeCluster(body: string): ClusterConfig {
 /** A change is for people: what cannot be shown is left out. */
 function isChange(change: unknown): change is TimesChange {
   const { at, from, to } = Object(change);
-  return Number.isSafeInteger(at + from?.durationMs + from?.graceMs + to?.durationMs + to?.graceMs);
+  const time = new Date(at).getTime();
+  return Number.isSafeInteger(time + from?.durationMs + from?.graceMs + to?.durationMs + to?.graceMs);
 }
 
 function readEpoch({ store, mark, settling }: Record<string, unknown>): StoreEpoch {
