@@ -95,7 +95,7 @@ export class Audit {
     this.from = Math.min(this.from, at.min);
     this.to = Math.max(this.to, at.max);
     if (!newer && written) folder.present.add(key);
-    const isFirst = newer?.lease && versionOf(newer.lease) < 2;
+    const isFirst = newer && (newer.lease ? versionOf(newer.lease) : (newer.map?.epoch ?? 0)) < 2;
     const content = this.#read(past, isFirst, (body, metadata) =>
       key.endsWith(SHARDS_KEY) ? { map: decodeMap(body) } : { lease: nativeCodec.decode(body, metadata) },
     );
