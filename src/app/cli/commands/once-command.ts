@@ -6,7 +6,7 @@ import { type Call, reported } from '../../kit/call.js';
 import type { HoldingOptions } from '../../kit/holding.js';
 import { ExitCode, UsageError } from '../../kit/io.js';
 import type { Logger } from '../../kit/log/logger.js';
-import { pluralize } from '../../kit/terminal/text.js';
+import { formatTime, pluralize } from '../../kit/terminal/text.js';
 import { runHeldCommand } from '../../supervisor/supervised-command.js';
 import { lockOptions, lockSettings } from './lock-options.js';
 
@@ -24,7 +24,7 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
   if (forget)
     return reported(call, async () => {
       const tick = await forgetTicks(store, { ...lockSettings(call), ...plan, taskId });
-      say(call.io, `tick ${iso(tick)} of ${name} counts as run`);
+      say(call.io, `tick ${formatTime(tick)} of ${name} counts as run`);
       return ExitCode.ok;
     });
   if (command.length === 0) throw new UsageError('no command given: expected one after --, or --forget');
@@ -43,7 +43,7 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
       caughtUp ||= run?.isCatchUp ?? false;
       return run;
     },
-    variables: ({ tick }) => ({ LOCK_NAME: name, ONCE_TICK: iso(tick) }),
+    variables: ({ tick }) => ({ LOCK_NAME: name, ONCE_TICK: formatTime(tick) }),
     end: async (run, exitCode) => {
       const succeeded = exitCode === ExitCode.ok;
       await (succeeded ? run.complete() : run.release());
@@ -54,7 +54,7 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
 
 /** Says which tick it is, and what has become of those before it. */
 function logRun({ name, tick, attempt, missed, schedule, previous }: OnceRun, log: Logger): void {
-  const facts = { lock: name, tick: iso(tick), attempt, missed };
+  const facts = { lock: name, tick: formatTime(tick), attempt, missed };
   log.info(facts, `claimed tick ${facts.tick} of ${name}${attempt > 1 ? `, attempt ${attempt}` : ''}`);
   if (missed > 0)
     log.warn(
@@ -66,8 +66,6 @@ function logRun({ name, tick, attempt, missed, schedule, previous }: OnceRun, lo
   if (previous && previous.outcome === undefined)
     log.warn(
       facts,
-      `the outcome of tick ${iso(previous.tick)} is unknown: task ${previous.taskId} was killed, or lost the lock`,
+      `the outcome of tick ${formatTime(previous.tick)} is unknown: task ${previous.taskId} was killed, or lost the lock`,
     );
 }
-
-const iso = (time: number) => new Date(time).toISOString();
