@@ -184,7 +184,8 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
       retune(tune, { operator, everyMs: lengthMs / (tune.length + 1), signal }, (fault) =>
         faults.push(fault),
       ),
-      store.harm?.(seededRandom(seed ^ 1), signal, (fault) => faults.push(fault)),
+      // A failure of the servers would end the tenures of spared tasks, too.
+      tune.length > 0 || store.harm?.(seededRandom(seed ^ 1), signal, (fault) => faults.push(fault)),
     ]);
     late = await lateHolders(tune.at(-1), operator);
   } finally {

@@ -253,6 +253,18 @@ describe('an audit', () => {
     expect(judged().counts).toEqual({ 'foreign-write': 1 });
   });
 
+  it('takes the absence of a first object for no removal where the store keeps no times', () => {
+    const { states, judged } = scene();
+    const at = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
+    const state = (key: string, written: PastObject['written']) => ({ key, written, at, kept: true });
+    for (const [key, written] of [
+      ['0.json', nativeCodec.encode({ kind: 'vacant' })],
+      ['shards.json', { body: encodeMap(map(1, 1)), metadata: {} }],
+    ] as const)
+      states.set(key, [state(key, written), state(key, undefined)]);
+    expect(judged().counts).toEqual({});
+  });
+
   it('counts what is missing between versions that are kept', () => {
     const { lease, judged } = scene();
     lease(10, released(held(1), 0, BEGIN));

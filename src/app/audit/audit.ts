@@ -3,7 +3,7 @@ import { type ClusterConfig, decodeCluster } from '../../core/lease/model/cluste
 import { nativeCodec } from '../../core/lease/model/lease-codec.js';
 import { type HeldLease, type LeaseState, leaseKey, versionOf } from '../../core/lease/model/lease-state.js';
 import { type PastTenure, pastTenures } from '../../core/lease/model/tenure-history.js';
-import type { PastObject } from '../../core/store/lease-store.js';
+import type { ObjectMetadata, PastObject } from '../../core/store/lease-store.js';
 import { decodeMap, SHARDS_KEY, type ShardMap } from '../../node/shards/shard-map.js';
 import { type Breach, isEnd, judgeWrite, mayFollow, trustOf } from './judge-write.js';
 
@@ -31,12 +31,14 @@ const MOST = { listed: 100, gaps: 100_000 } as const;
 interface Folder {
   /** The settings of the cluster, the newest first. */
   readonly settings: readonly (ClusterConfig & Pick<PastObject, 'at'>)[];
-  /** The node ids that have an object. */
-  readonly ids: Set<number>;
+  /** The keys that have an object. */
+  readonly present: Set<string>;
 }
 
+/** With what was written: a lease, or a map of shards. */
 interface State extends PastObject {
-  readonly content: LeaseState | ShardMap;
+  readonly lease?: LeaseState;
+  readonly map?: ShardMap;
   /** Whether it was unreadable or absent before that. */
   damaged?: boolean;
 }
@@ -77,35 +79,31 @@ export class Audit {
     // The states of a lock are in one piece, those of the cluster are around them.
     for (const other of this.#folders.keys()) if (other !== '') this.#leave(other);
     const settings = states.flatMap((state) => {
-      const config = this.#read(state, decodeCluster, true);
+      const config = this.#read(state, true, decodeCluster);
       return config ? [{ ...config, at: state.at }] : [];
     });
-    this.#folders.set(name, { settings, ids: new Set() });
+    this.#folders.set(name, { settings, present: new Set() });
   }
 
   /** The next older state of the same key, or the newest one of the next key. */
   add(past: PastObject): void {
     const { key, written, at } = past;
-    const name = folderOf(key) ?? '';
-    const folder = this.#folders.get(name) as Folder;
+    const folder = this.#folders.get(folderOf(key) ?? '') as Folder;
     const newer = this.#newer?.key === key ? this.#newer : undefined;
     this.versions += 1;
     this.kept += Number(past.kept);
     this.from = Math.min(this.from, at.min);
     this.to = Math.max(this.to, at.max);
-    if (!newer && written) folder.ids.add(Number.parseInt(key.slice(name.length), 10));
-    const isFirst = newer && 'kind' in newer.content && versionOf(newer.content) < 2;
-    const content = this.#read(
-      past,
-      (body) =>
-        key.endsWith(SHARDS_KEY) ? decodeMap(body) : nativeCodec.decode(body, written?.metadata ?? {}),
-      isFirst,
+    if (!newer && written) folder.present.add(key);
+    const isFirst = newer && (newer.lease ? versionOf(newer.lease) : (newer.map?.epoch ?? 0)) < 2;
+    const content = this.#read(past, isFirst, (body, metadata) =>
+      key.endsWith(SHARDS_KEY) ? { map: decodeMap(body) } : { lease: nativeCodec.decode(body, metadata) },
     );
     if (content === undefined) {
       if (newer) newer.damaged = true;
       return;
     }
-    const state = { ...past, content };
+    const state: State = { ...past, ...content };
     if (newer === undefined) this.#newest(state);
     else if (newer.kept) this.#judge(state, newer, folder);
     else this.lost += 1;
@@ -133,17 +131,23 @@ export class Audit {
 
   /** Each node id that a cluster ever had has an object. */
   #leave(name: string): void {
-    const { settings, ids } = this.#folders.get(name) as Folder;
+    const { settings, present } = this.#folders.get(name) as Folder;
     this.#folders.delete(name);
-    const [{ bootstrapped, peak, at } = { peak: 0 } as Folder['settings'][0]] = settings;
-    for (let id = 0; bootstrapped && id < peak; id += 1)
-      if (!ids.has(id)) this.#report('deleted', name + leaseKey(id), at.max, 'there is no object');
+    const [newest] = settings;
+    for (let id = 0; newest?.bootstrapped && id < newest.peak; id += 1) {
+      const key = name + leaseKey(id);
+      if (!present.has(key)) this.#report('deleted', key, newest.at.max, 'there is no object');
+    }
   }
 
   /** @param isFirst whether it may not have existed before that, where a store without times shows its absence */
-  #read<T>({ key, written, at }: PastObject, decode: (body: string) => T, isFirst = false): T | undefined {
+  #read<T>(
+    { key, written, at }: PastObject,
+    isFirst: boolean | undefined,
+    decode: (body: string, metadata: ObjectMetadata) => T,
+  ): T | undefined {
     try {
-      if (written) return decode(written.body);
+      if (written) return decode(written.body, written.metadata);
       if (!isFirst || Number.isFinite(at.min)) this.#report('deleted', key, at.min, 'removed');
     } catch (error) {
       this.#report('foreign-write', key, at.min, explain(error));
@@ -152,12 +156,12 @@ export class Audit {
   }
 
   /** What the newest state of a key shows by itself. */
-  #newest({ content, key, at, kept }: State): void {
-    if (!('kind' in content) || content.kind === 'vacant') return;
-    const isHeld = content.kind === 'held';
+  #newest({ lease, key, at, kept }: State): void {
+    if (!lease || lease.kind === 'vacant') return;
+    const isHeld = lease.kind === 'held';
     this.tenures.held += Number(isHeld);
-    const past = pastTenures(content.history);
-    const versions = [content.version + Number(!isHeld), ...past.map(({ version }) => version)];
+    const past = pastTenures(lease.history);
+    const versions = [lease.version + Number(!isHeld), ...past.map(({ version }) => version)];
     if (versions.some((version, index) => version <= (versions[index + 1] ?? 0)))
       this.#report(
         'version-fell',
@@ -173,13 +177,12 @@ export class Audit {
     this.onTenure(tenure);
   }
 
-  #judge(older: State, { key, at, content: to, damaged = false }: State, { settings }: Folder): void {
-    const { content: from } = older;
-    if (!('kind' in from) || !('kind' in to)) {
-      if (!('kind' in from || 'kind' in to || mayFollow(from, to)))
-        this.#report('shard-token', key, at.min, 'a token or the epoch did not rise');
-      return;
-    }
+  #judge(older: State, newer: State, { settings }: Folder): void {
+    const { key, at, damaged = false, lease: to } = newer;
+    const { lease: from } = older;
+    if (older.map && newer.map && !mayFollow(older.map, newer.map))
+      this.#report('shard-token', key, at.min, 'a token or the epoch did not rise');
+    if (!from || !to) return;
     // Without settings of that time it is unknown whether the cluster had given the id up.
     const { generation = Number.POSITIVE_INFINITY } = settings.find((each) => each.at.min <= at.max) ?? {};
     const elapsedMs = at.max - older.at.min;

@@ -2,18 +2,17 @@ import { anySignal } from '../../core/base/abort.js';
 import { checkArguments, FLAG, whole } from '../../core/base/arguments.js';
 import { sleepUntil } from '../../core/base/clock.js';
 import { StoreUnusableError, WaitTimeoutError } from '../../core/base/errors.js';
-import { systemClock, systemRandom } from '../../core/base/system.js';
+import { systemClock } from '../../core/base/system.js';
 import { LockLostError } from '../../core/lease/model/lock-lost.js';
 import { changeCluster, readCluster } from '../../core/lease/session/cluster-store.js';
 import { isStoreAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { StoreError } from '../../core/store/lease-store.js';
 import { nothingAt } from '../../core/store/lock-url.js';
-import { ownNames } from '../runtime/acquire.js';
-import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
-import { type LockStore, lockPlace } from './lock-place.js';
+import { REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
+import { type LockStore, openedLock } from './lock-place.js';
 import { type SchedulePlan, scheduleOf } from './schedule.js';
-import { acquireLock, checkLock, type LockOptions, type StoreLock } from './store-lock.js';
+import { acquireLock, checkLock, type LockOptions, type StoreLock, withDefaults } from './store-lock.js';
 import { TICK_KEY, type TickRecord, Ticks } from './tick.js';
 
 /** Which ticks, and how their lock is acquired. */
@@ -108,14 +107,13 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   const { name, every, offset, cron, tz, retry = 0, catchUp = false, ...rest } = options;
   checkLock(name, { ...rest, store }, OWN);
   checkArguments({ retry, catchUp }, { retry: whole(0, MAX_RETRIES), catchUp: FLAG });
-  const { clock = systemClock, random = systemRandom, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
+  const { clock = systemClock, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
   const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
-  const taskId = rest.taskId ?? (await ownNames(rest)).taskId;
-  const place = await lockPlace(store, name);
-  const opened =
-    typeof place === 'string' ? await openedStore({ ...rest, store: place }, { clock, random }) : place;
+  const known = { ...(await withDefaults(rest)), store };
+  const { random } = known;
+  const opened = await openedLock(known, name);
   const session = new StoreSession(opened, clock, REQUEST_TIMEOUT_MS);
-  const ticks = new Ticks(session, schedule, { ...rest, retry, catchUp, taskId, random });
+  const ticks = new Ticks(session, schedule, { ...known, retry, catchUp });
   let until = clock.monotonic() + timeoutMs;
   const close = () => opened.close();
 
@@ -124,20 +122,18 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     // A hint: no decision depends on this host's clock.
     const periodMs = schedule.next(clock.now()) - schedule.last(clock.now());
     const jitterMs = Math.min(JITTER.maxMs, periodMs * JITTER.share);
-    let wanted = Number.POSITIVE_INFINITY;
-    let awaited = Number.POSITIVE_INFINITY;
+    // A task waits for one tick, also while another one runs on: the next call is for the next one.
+    const latest = { due: Number.POSITIVE_INFINITY, soon: Number.POSITIVE_INFINITY };
     for (let waitMs = 0; ; ) {
       await sleepUntil(clock, clock.monotonic() + waitMs + random.next() * jitterMs, signal);
       const state = await ticks.look(signal);
-      const { tick } = state;
-      // A task waits for one tick, also while another one runs on: the next call is for the next one.
-      if (state.status === 'claimed' || tick > (state.status === 'due' ? wanted : awaited)) return undefined;
-      waitMs = state.status === 'soon' ? state.waitMs : 0;
+      const { status, tick } = state;
+      if (status === 'claimed' || tick > latest[status]) return undefined;
+      latest[status] = tick;
+      waitMs = status === 'soon' ? state.waitMs : 0;
       until += waitMs;
-      if (state.status === 'due') wanted = tick;
-      else awaited = Math.min(awaited, tick);
       try {
-        const lock = state.status === 'due' && (await acquire(wanted));
+        const lock = status === 'due' && (await acquire(tick));
         const run = lock && (await claim(lock));
         if (run) return run;
       } catch (error) {
@@ -170,9 +166,8 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     };
     watch().catch(() => undefined);
     const leftMs = Math.max(0, until - clock.monotonic());
-    const wanted = { ...rest, store, taskId, timeoutMs: leftMs, signal: either.signal };
     try {
-      return await acquireLock(name, wanted);
+      return await acquireLock(name, { ...known, timeoutMs: leftMs, signal: either.signal });
     } catch (error) {
       signal?.throwIfAborted();
       if (!claimed.signal.aborted) throw error;

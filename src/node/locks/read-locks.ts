@@ -9,7 +9,6 @@ import { decodeTick, TICK_KEY } from './tick.js';
 /** Behind the name of a lock: its lease, and its last tick, in the store of all locks. */
 const LEASE = '/0.json';
 const TICK = `/${TICK_KEY}`;
-const FILES = [LEASE, TICK].map((file) => file.slice(1));
 
 /** The names of all locks. @param session with the store of the locks @throws {StoreError} */
 export async function lockNames(session: StoreSession, signal?: AbortSignal): Promise<readonly string[]> {
@@ -23,8 +22,8 @@ async function objectsIn(session: StoreSession, signal: AbortSignal | undefined)
   const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
   const { objects } = await session.list({ signal, timeoutMs, folders: true });
   return objects.filter(({ key }) => {
-    const [name = '', file, ...more] = key.split('/');
-    return LOCK_NAME.test(name) && FILES.includes(`${file}`) && more.length === 0;
+    const at = key.indexOf('/');
+    return LOCK_NAME.test(key.slice(0, at)) && [LEASE, TICK].includes(key.slice(at));
   });
 }
 
@@ -56,17 +55,16 @@ export function locksReader(session: StoreSession) {
         bootstrapped: true,
         generation: 0,
       });
-      const { state, version: token, taskId: holder = null, acquiredAt = null, timestamp = null } = lease;
-      return {
-        name,
+      const {
         state,
-        holder,
-        token,
-        since: acquiredAt,
-        until: holder === null ? null : timestamp,
-        problem: lease.problem ?? null,
-        once: tickReport(known.get(name + TICK)),
-      };
+        version: token,
+        taskId: holder = null,
+        acquiredAt: since = null,
+        problem = null,
+      } = lease;
+      const until = holder === null ? null : (lease.timestamp ?? null);
+      const once = tickReport(known.get(name + TICK));
+      return { name, state, holder, token, since, until, problem, once };
     });
   };
 }

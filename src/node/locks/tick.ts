@@ -3,7 +3,7 @@ import { StoreUnusableError } from '../../core/base/errors.js';
 import type { Retry } from '../../core/base/retry.js';
 import { detached, type LeaseListener } from '../../core/lease/model/lease.js';
 import {
-  LeaseUnreadableError,
+  type LeaseUnreadableError,
   parseObject,
   readInteger,
   readTime,
@@ -152,7 +152,7 @@ export class Ticks {
     try {
       return decodeTick(body);
     } catch (error) {
-      throw this.damaged(error instanceof LeaseUnreadableError ? error.problem : String(error));
+      throw this.damaged((error as LeaseUnreadableError).problem);
     }
   }
 

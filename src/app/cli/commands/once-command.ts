@@ -1,15 +1,14 @@
 import { checkLockName } from '../../../node/locks/lock-place.js';
 import { forgetTicks, type OnceOptions, type OnceRun, oncePer } from '../../../node/locks/once.js';
 import { MAX_MISSED } from '../../../node/locks/tick.js';
-import { storeAccess } from '../../../node/runtime/opened-store.js';
 import { say } from '../../kit/answer.js';
 import { type Call, reported } from '../../kit/call.js';
 import type { HoldingOptions } from '../../kit/holding.js';
 import { ExitCode, UsageError } from '../../kit/io.js';
-import { lockLog, taskNamesOf, warnIfPrivate } from '../../kit/log/lease-log.js';
 import type { Logger } from '../../kit/log/logger.js';
-import { pluralize } from '../../kit/terminal/text.js';
+import { formatTime, pluralize } from '../../kit/terminal/text.js';
 import { runHeldCommand } from '../../supervisor/supervised-command.js';
+import { lockOptions, lockSettings } from './lock-options.js';
 
 /** The options of `once`, as they are on the command line. */
 type Options = Pick<HoldingOptions, 'timeout'> &
@@ -17,39 +16,34 @@ type Options = Pick<HoldingOptions, 'timeout'> &
 
 /** `nodelease once NAME -- command`: runs the command for the due tick, unless that has run elsewhere. */
 export async function onceCommand(call: Call<Options>, name: string, ...command: string[]): Promise<number> {
-  const { settings, io } = call;
   checkLockName(name);
   const { every, offset, cron, tz, retry = 0, catchUp = false, forget } = call.options;
-  const { store, waitPollMs, durationMs, graceMs, taskId } = settings;
-  const system = { clock: io.clock, random: io.random };
-  const plan = { name, every, offset, cron, tz, retry, waitPollMs, durationMs, graceMs };
-  const options = { ...storeAccess(settings), ...plan, ...system };
+  const plan = { name, every, offset, cron, tz, retry };
+  const { store, taskId } = call.settings;
   if (forget && command.length > 0) throw new UsageError('--forget runs no command: leave out one of them');
   if (forget)
     return reported(call, async () => {
-      say(io, `tick ${iso(await forgetTicks(store, { ...options, taskId }))} of ${name} counts as run`);
+      const tick = await forgetTicks(store, { ...lockSettings(call), ...plan, taskId });
+      say(call.io, `tick ${formatTime(tick)} of ${name} counts as run`);
       return ExitCode.ok;
     });
   if (command.length === 0) throw new UsageError('no command given: expected one after --, or --forget');
   let caughtUp = false;
   return runHeldCommand(call, {
     command,
-    acquire: async ({ log, signal, timeoutMs }) => {
-      warnIfPrivate(store, log, 'no other task will see its ticks');
-      const { taskId: task } = await taskNamesOf(settings, io, log, signal);
-      const onEvent = lockLog(log.child({ taskId: task }), name);
-      const own = { timeoutMs, signal, onEvent, taskId: task, catchUp: catchUp && !caughtUp };
-      const run = await oncePer(store, { ...options, ...own });
-      if (run) logRun(run, log);
+    acquire: async (request) => {
+      const options = await lockOptions(call, name, request, 'its ticks');
+      const run = await oncePer(store, { ...options, ...plan, catchUp: catchUp && !caughtUp });
+      if (run) logRun(run, request.log);
       else
-        log.info(
+        request.log.info(
           { lock: name },
           `nothing to do: the due tick of ${name} is claimed, or was missed during another run`,
         );
       caughtUp ||= run?.isCatchUp ?? false;
       return run;
     },
-    variables: ({ tick }) => ({ LOCK_NAME: name, ONCE_TICK: iso(tick) }),
+    variables: ({ tick }) => ({ LOCK_NAME: name, ONCE_TICK: formatTime(tick) }),
     end: async (run, exitCode) => {
       const succeeded = exitCode === ExitCode.ok;
       await (succeeded ? run.complete() : run.release());
@@ -60,7 +54,7 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
 
 /** Says which tick it is, and what has become of those before it. */
 function logRun({ name, tick, attempt, missed, schedule, previous }: OnceRun, log: Logger): void {
-  const facts = { lock: name, tick: iso(tick), attempt, missed };
+  const facts = { lock: name, tick: formatTime(tick), attempt, missed };
   log.info(facts, `claimed tick ${facts.tick} of ${name}${attempt > 1 ? `, attempt ${attempt}` : ''}`);
   if (missed > 0)
     log.warn(
@@ -72,8 +66,6 @@ function logRun({ name, tick, attempt, missed, schedule, previous }: OnceRun, lo
   if (previous && previous.outcome === undefined)
     log.warn(
       facts,
-      `the outcome of tick ${iso(previous.tick)} is unknown: task ${previous.taskId} was killed, or lost the lock`,
+      `the outcome of tick ${formatTime(previous.tick)} is unknown: task ${previous.taskId} was killed, or lost the lock`,
     );
 }
-
-const iso = (time: number) => new Date(time).toISOString();

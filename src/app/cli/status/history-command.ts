@@ -10,7 +10,7 @@ import { tenuresOf } from '../../../node/monitor/tenures.js';
 import { type Asker, answer, fail, withRows } from '../../kit/answer.js';
 import { type Call, onStore } from '../../kit/call.js';
 import { ProgressLine } from '../../kit/terminal/progress-line.js';
-import { timesText } from '../../kit/terminal/text.js';
+import { formatTime, timesText } from '../../kit/terminal/text.js';
 
 const DAY_MS = 86_400_000;
 
@@ -62,22 +62,22 @@ export async function showHistory(
       `${id}`,
       `${version}`,
       taskId,
-      shown(acquiredAt),
-      shown(endedAt),
+      formatTime(acquiredAt),
+      formatTime(endedAt),
       end ?? '',
     ]),
   );
   // What was before the oldest known tenure has been forgotten.
   const lost = all.flatMap(({ id, tenures, knownSince }) => {
     if (at === undefined || (knownSince !== null && at >= knownSince)) return [];
-    const known = `what is known begins at ${shown(knownSince)}, version ${tenures.at(-1)?.version}`;
+    const known = `what is known begins at ${formatTime(knownSince)}, version ${tenures.at(-1)?.version}`;
     return [
       knownSince === null
         ? `node id ${id}: its tenures until then are not known`
         : `node id ${id}: earlier tenures are forgotten; ${known}`,
     ];
   });
-  const none = `no tenure is known${at === undefined ? '' : ` at ${shown(at)}`}`;
+  const none = `no tenure is known${at === undefined ? '' : ` at ${formatTime(at)}`}`;
   return answer(call, {
     report: { nodes, tuned },
     tables: withRows(
@@ -89,11 +89,7 @@ export async function showHistory(
 }
 
 function changeRow({ at, from, to }: TimesChange) {
-  return [shown(at), timesText(from), timesText(to)];
-}
-
-function shown(time: number | null) {
-  return time === null ? '' : new Date(time).toISOString();
+  return [formatTime(at), timesText(from), timesText(to)];
 }
 
 /** A time of the last 24 hours, `02:14` or `02:14:30`, in UTC; or a date with a time. */

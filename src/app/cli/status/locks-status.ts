@@ -4,7 +4,7 @@ import type { TickReport } from '../../../node/wire/cluster-snapshot.js';
 import { type Column, tableLines } from '../../kit/answer.js';
 import { type Call, onStore } from '../../kit/call.js';
 import { type ShowOptions, type StatusView, show } from '../../kit/show.js';
-import { formatDuration, printable } from '../../kit/terminal/text.js';
+import { formatDuration, formatTime, printable } from '../../kit/terminal/text.js';
 
 const COLUMNS: readonly Column[] = [
   ['LOCK', 12],
@@ -30,8 +30,9 @@ export function locksStatus({ settings, ...call }: Call<ShowOptions>): Promise<n
         problem ?? state,
         holder ?? '',
         `${token}`,
-        ...[since, until].map((at) => (at === null ? '' : new Date(at).toISOString())),
-        ...(once ? [new Date(once.tick).toISOString(), outcomeOf(once, state === 'held')] : ['', '']),
+        formatTime(since),
+        formatTime(until),
+        ...(once ? [formatTime(once.tick), outcomeOf(once, state === 'held')] : ['', '']),
       ]);
       return {
         report: () => ({ store: settings.store, locks }),

@@ -20,6 +20,11 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(hours / 24)}d${hours % 24}h`;
 }
 
+/** An instant in milliseconds since the Unix epoch, in UTC; empty where there is none. */
+export function formatTime(time: number | null): string {
+  return time === null ? '' : new Date(time).toISOString();
+}
+
 /** `duration 15s, grace 1s` */
 export function timesText({ durationMs, graceMs }: ClusterTimes): string {
   return `duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}`;

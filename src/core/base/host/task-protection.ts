@@ -28,15 +28,13 @@ const END_TIMEOUT_MS = 1_000;
  */
 export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
   let isWanted = false;
-  /** Ends the wait for the next request. */
-  let changed = new AbortController();
+  /** Waits for the next request. */
+  let timer: AbortController | undefined;
   let turn = Promise.resolve(false);
 
   async function put(): Promise<boolean> {
+    timer?.abort();
     const wanted = isWanted;
-    changed.abort();
-    changed = new AbortController();
-    const { signal } = changed;
     let isDone = false;
     try {
       const { ECS_AGENT_URI: agent } = env;
@@ -57,8 +55,10 @@ export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
       const what = wanted ? 'set' : 'removed';
       log.warn(`the protection of this task from scale-in is not ${what}: ${explain(error)}`);
     }
-    if (wanted) clock.sleep(isDone ? RENEW_MS : RETRY_MS, signal).then(ask, () => undefined);
-    return isDone && wanted;
+    if (!wanted) return false;
+    timer = new AbortController();
+    clock.sleep(isDone ? RENEW_MS : RETRY_MS, timer.signal).then(ask, () => undefined);
+    return isDone;
   }
   function ask() {
     turn = turn.then(put);
@@ -67,7 +67,6 @@ export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
   return (isBusy: boolean): Promise<boolean> => {
     if (isBusy !== isWanted) {
       isWanted = isBusy;
-      changed.abort();
       ask();
     }
     return turn;

@@ -199,15 +199,16 @@ export function encodeCluster(config: ClusterConfig, previous?: string): string 
 
 /** @throws {LeaseUnreadableError} when the object is not a cluster's settings */
 export function decodeCluster(body: string): ClusterConfig {
-  const fields = parseObject(body);
+  // What is left out counts as the least, which the other settings may exceed.
+  const fields: Record<string, unknown> = {
+    ...{ idWidth: 8, longestMs: DURATION_MS.least, peak: 1, idFloor: 0, generation: 0 },
+    ...parseObject(body),
+  };
   const size = readInteger(fields, 'size', 1, MAX_NODE_IDS);
   const durationMs = readInteger(fields, 'durationMs', DURATION_MS.least, DURATION_MS.most);
-  const idWidth = fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 8, 16);
-  const longestMs =
-    fields.longestMs === undefined
-      ? 0
-      : readInteger(fields, 'longestMs', DURATION_MS.least, DURATION_MS.most);
-  const peak = fields.peak === undefined ? 0 : readInteger(fields, 'peak', 1, MAX_NODE_IDS);
+  const idWidth = readInteger(fields, 'idWidth', 8, 16);
+  const longestMs = readInteger(fields, 'longestMs', DURATION_MS.least, DURATION_MS.most);
+  const peak = readInteger(fields, 'peak', 1, MAX_NODE_IDS);
   if (typeof fields.bootstrapped !== 'boolean')
     throw new LeaseUnreadableError('has no usable "bootstrapped": expected true or false');
   return {
@@ -218,9 +219,9 @@ export function decodeCluster(body: string): ClusterConfig {
     ...(Array.isArray(fields.tuned) && { tuned: fields.tuned.filter(isChange) }),
     // A width that was written by hand may be too narrow for the existing ids.
     idWidth: Math.max(idWidthFor(size), idWidth),
-    idFloor: fields.idFloor === undefined ? 0 : readTime(fields, 'idFloor'),
+    idFloor: readTime(fields, 'idFloor'),
     bootstrapped: fields.bootstrapped,
-    generation: fields.generation === undefined ? 0 : readInteger(fields, 'generation', 0),
+    generation: readInteger(fields, 'generation', 0),
     peak: Math.max(size, peak),
     proven: fields.proven !== false,
     ...(typeof fields.name === 'string' && { name: fields.name }),
@@ -237,7 +238,8 @@ export function decodeCluster(body: string): ClusterConfig {
 /** A change is for people: what cannot be shown is left out. */
 function isChange(change: unknown): change is TimesChange {
   const { at, from, to } = Object(change);
-  return Number.isSafeInteger(at + from?.durationMs + from?.graceMs + to?.durationMs + to?.graceMs);
+  const time = new Date(at).getTime();
+  return Number.isSafeInteger(time + from?.durationMs + from?.graceMs + to?.durationMs + to?.graceMs);
 }
 
 function readEpoch({ store, mark, settling }: Record<string, unknown>): StoreEpoch {

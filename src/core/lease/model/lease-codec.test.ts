@@ -324,6 +324,8 @@ describe('cluster.json', () => {
       { at: 1, from: times },
       { at: 1, to: times },
       { at: 'x', from: times, to: times },
+      // No date.
+      { at: 8.7e15, from: times, to: times },
     ];
     for (const bad of [{ name: 7 }, { proofFailed: 7 }, { once: 1 }, { tuned: 'x' }])
       expect(decodeCluster(JSON.stringify({ ...config, ...bad }))).toStrictEqual(config);

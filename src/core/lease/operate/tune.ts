@@ -1,6 +1,6 @@
 import { checkArguments, checked, whole } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
-import { type ClusterTimes, newCluster } from '../model/cluster-config.js';
+import { type ClusterTimes, checkWanted } from '../model/cluster-config.js';
 import { refuseForeign } from '../model/foreign-cluster.js';
 import { leastGraceMs } from '../model/lease-state.js';
 import { changeCluster, readCluster } from '../session/cluster-store.js';
@@ -49,7 +49,7 @@ const REMEMBERED = 8;
 export async function tuneCluster(options: TuneOptions): Promise<TuneOutcome> {
   const { session, clock, random, durationMs, graceMs, signal } = checked(options, { durationMs: whole(1) });
   checkArguments({ session, clock, random });
-  newCluster({ durationMs, graceMs });
+  checkWanted({ durationMs, graceMs });
   const { minWriteIntervalMs = 0 } = session.store;
   const minMs = 3 * minWriteIntervalMs;
   if (durationMs < minMs) {

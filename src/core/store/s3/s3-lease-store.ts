@@ -94,22 +94,20 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
 
   /** The object versions. Of a bucket without versioning these are the objects as they are. */
   async *history(prefix: string, options: HistoryOptions): AsyncGenerator<PastObject> {
-    const queue: Promise<PastObject | undefined>[] = [];
+    const queue: Promise<readonly PastObject[]>[] = [];
     for await (const version of this.#versions(prefix, options)) {
       const state = this.#stateOf(version, options);
       // One that fails is awaited in its turn, or not at all after another one.
       state.catch(() => undefined);
-      if (queue.push(state) < REQUESTS_AT_ONCE) continue;
-      const next = await queue.shift();
-      if (next) yield next;
+      if (queue.push(state) === REQUESTS_AT_ONCE) yield* (await queue.shift()) ?? [];
     }
-    for (const state of queue) yield* [(await state) ?? []].flat();
+    for (const state of queue) yield* await state;
   }
 
   async *#versions(prefix: string, { retry, wants, signal }: HistoryOptions): AsyncGenerator<Version> {
     const { ListObjectVersionsCommand } = await import('./bucket-sdk.js');
     const { bucket: Bucket, client } = this.options;
-    const request = { ...this.request('list', signal && { signal }), needs: 's3:ListBucketVersions' };
+    const request = { ...this.request('list', { signal }), needs: 's3:ListBucketVersions' };
     let input: ListObjectVersionsCommandInput = { Bucket, Prefix: this.keyPrefix + prefix };
     for (let more = true; more; ) {
       const command = new ListObjectVersionsCommand(input);
@@ -117,13 +115,7 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
         this.call(request, command, (limit) => client.send(command, limit), classifyReply),
       );
       if (answer === undefined) return;
-      const {
-        Versions = [],
-        DeleteMarkers = [],
-        IsTruncated,
-        NextKeyMarker,
-        NextVersionIdMarker,
-      } = answer.output;
+      const { Versions = [], DeleteMarkers = [], IsTruncated, ...next } = answer.output;
       const rows: Version[] = [...Versions];
       // The SDK returns both apart, each with the newest of a key first.
       for (const marker of DeleteMarkers) {
@@ -132,23 +124,23 @@ export class S3LeaseStore extends AwsStoreDriver implements LeaseStore {
       }
       yield* rows.filter(({ Key = '' }) => wants(Key.slice(this.keyPrefix.length)));
       more = IsTruncated === true;
-      input = { ...input, KeyMarker: NextKeyMarker, VersionIdMarker: NextVersionIdMarker };
+      input = { ...input, KeyMarker: next.NextKeyMarker, VersionIdMarker: next.NextVersionIdMarker };
     }
   }
 
-  /** Undefined for a version that is gone by now. */
+  /** None for a version that is gone by now. */
   async #stateOf(
     { Key = '', VersionId, LastModified, ETag }: Version,
     { retry, signal }: HistoryOptions,
-  ): Promise<PastObject | undefined> {
+  ): Promise<readonly PastObject[]> {
     const key = Key.slice(this.keyPrefix.length);
     const state = { key, at: timeFromListing(LastModified), kept: VersionId !== UNKEPT };
-    if (ETag === undefined) return { ...state, written: undefined };
-    const request = { ...this.request('read', signal && { signal }, key), needs: 's3:GetObjectVersion' };
+    if (ETag === undefined) return [{ ...state, written: undefined }];
+    const request = { ...this.request('read', { signal }, key), needs: 's3:GetObjectVersion' };
     const answer = await retry(() => this.#get(request, { ...this.#object(key), VersionId }));
-    if (answer === undefined) return undefined;
+    if (answer === undefined) return [];
     const { text: body, Metadata: metadata = {} } = answer.output;
-    return { ...state, written: { body, metadata } };
+    return [{ ...state, written: { body, metadata } }];
   }
 
   async list(options?: ListOptions): Promise<Listing> {

@@ -59,8 +59,8 @@ async function s3Place(isVersioned = true): Promise<Place & { readonly bucket: T
 const etcdPlace = (): Place => ({ options: ['--store', newEtcdStore(inject('etcd'))], env: {} });
 
 /**
- * Three node ids: some are held and released, one is evicted; a lock, and a tick; another duration; one id more,
- * and two ids fewer.
+ * Three node ids: some are held and released, one is evicted; a lock, and a tick; another duration; shards; one id
+ * more, and two ids fewer.
  */
 async function live({ options, env }: Place): Promise<void> {
   const run = async (...args: readonly string[]) => {
@@ -79,7 +79,7 @@ async function live({ options, env }: Place): Promise<void> {
   await run(...words('lock', 'nightly'), '--', 'true');
   await run(...words('once', 'report', '--every', '1h'), '--', 'true');
   await run(...words('tune', '--duration', '3s'));
-  await run(...words('run', '--task-id', 'd'), '--', 'sleep', '2');
+  await run(...words('run', '--task-id', 'd', '--shards', '2', '--http', '127.0.0.1:0'), '--', 'sleep', '2');
   await run(...words('scale', '4'));
   await run(...words('scale', '2'));
 }
@@ -154,8 +154,8 @@ describe('nodelease audit', () => {
       header: { revision: string };
     };
     await etcdCall(`http://${address}`, 'kv/compaction', { revision: header.revision });
-    // What is left are four node ids and two locks.
-    expect(await verdict(place)).toMatchObject({ code: 0, breaches: [], versions: 6 });
+    // What is left are four node ids, the map of shards, and two locks.
+    expect(await verdict(place)).toMatchObject({ code: 0, breaches: [], versions: 7 });
   });
 
   it('finds each planted breach, and exits with 1', async () => {
