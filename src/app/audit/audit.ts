@@ -4,12 +4,13 @@ import { nativeCodec } from '../../core/lease/model/lease-codec.js';
 import { type HeldLease, type LeaseState, leaseKey, versionOf } from '../../core/lease/model/lease-state.js';
 import { type PastTenure, pastTenures } from '../../core/lease/model/tenure-history.js';
 import type { PastObject } from '../../core/store/lease-store.js';
+import { decodeTick, TICK_KEY, type TickRecord } from '../../node/locks/tick.js';
 import { decodeMap, SHARDS_KEY, type ShardMap } from '../../node/shards/shard-map.js';
-import { type Breach, isEnd, judgeWrite, mayFollow, trustOf } from './judge-write.js';
+import { type Breach, isEnd, judgeWrite, mayFollow, mayFollowTick, trustOf } from './judge-write.js';
 
-const KEY = /^((?:locks\/(?:[^/]+\/)?)?)(?:\d+|shards)\.json$/;
+const KEY = /^((?:locks\/(?:[^/]+\/)?)?)(?:\d+|shards|tick)\.json$/;
 
-/** The folder of a lease object, or of a map of shards, with a slash; undefined for every other key. */
+/** The folder of a lease object, a map of shards, or a tick, with a slash; undefined for every other key. */
 export const folderOf = (key: string) => KEY.exec(key)?.[1];
 
 /** What broke a promise. Times are in milliseconds since the Unix epoch, and not finite where the store keeps none. */
@@ -36,13 +37,13 @@ interface Folder {
 }
 
 interface State extends PastObject {
-  readonly content: LeaseState | ShardMap;
+  readonly content: LeaseState | ShardMap | TickRecord;
   /** Whether it was unreadable or absent before that. */
   damaged?: boolean;
 }
 
 /**
- * Judges what was written to the lease objects of a cluster and of its locks, and to the map of shards. It is fed
+ * Judges what was written to the lease objects of a cluster and of its locks, to their ticks, and to the map of shards. It is fed
  * with their states, key after key and the newest first, and remembers one of them.
  */
 export class Audit {
@@ -94,11 +95,15 @@ export class Audit {
     this.from = Math.min(this.from, at.min);
     this.to = Math.max(this.to, at.max);
     if (!newer && written) folder.ids.add(Number.parseInt(key.slice(name.length), 10));
-    const isFirst = newer && 'kind' in newer.content && versionOf(newer.content) < 2;
+    const isFirst = newer && orderOf(newer.content) < 2;
     const content = this.#read(
       past,
       (body) =>
-        key.endsWith(SHARDS_KEY) ? decodeMap(body) : nativeCodec.decode(body, written?.metadata ?? {}),
+        key.endsWith(TICK_KEY)
+          ? decodeTick(body)
+          : key.endsWith(SHARDS_KEY)
+            ? decodeMap(body)
+            : nativeCodec.decode(body, written?.metadata ?? {}),
       isFirst,
     );
     if (content === undefined) {
@@ -175,6 +180,14 @@ export class Audit {
 
   #judge(older: State, { key, at, content: to, damaged = false }: State, { settings }: Folder): void {
     const { content: from } = older;
+    const epochs = settings.filter(({ epoch }) => epoch?.settling);
+    // What was put back before a new epoch was recorded is explained.
+    const isExplained = epochs.some((epoch) => epoch.at.max >= at.min);
+    if ('tick' in from || 'tick' in to) {
+      if ('tick' in from && 'tick' in to && !isExplained && !mayFollowTick(from, to))
+        this.#report('foreign-write', key, at.min, `tick ${from.tick}, then ${to.tick}`);
+      return;
+    }
     if (!('kind' in from) || !('kind' in to)) {
       if (!('kind' in from || 'kind' in to || mayFollow(from, to)))
         this.#report('shard-token', key, at.min, 'a token or the epoch did not rise');
@@ -186,10 +199,9 @@ export class Audit {
     const step = judgeWrite(from, to, { elapsedMs, generation, damaged });
     const trustMs = trustOf(from);
 
-    // Versions leap in a new epoch of the store (rule 12). What was put back before it was recorded is explained.
-    const epochs = settings.filter(({ epoch }) => epoch?.settling);
+    // Versions leap in a new epoch of the store (rule 12).
     const rise = versionOf(to) - versionOf(from);
-    if ((rise < 0 || step === 'foreign-write') && epochs.some((epoch) => epoch.at.max >= at.min)) return;
+    if ((rise < 0 || step === 'foreign-write') && isExplained) return;
     if (rise > 1 && !damaged && epochOf(from) === epochOf(to)) this.lost += rise - 1;
     const own = epochs.findLast(({ epoch }) => epoch?.mark === epochOf(to));
     if (to.kind === 'held' && step !== 'renewed' && own && at.max - own.at.min <= own.durationMs)
@@ -225,6 +237,12 @@ export class Audit {
     this.counts[breach] = (this.counts[breach] ?? 0) + 1;
     if (this.breaches.length < MOST.listed) this.breaches.push({ breach, key, at, detail });
   }
+}
+
+/** What rises from write to write: 1 in the first one, which nothing precedes. Of ticks that is not known. */
+function orderOf(content: State['content']): number {
+  if ('kind' in content) return versionOf(content);
+  return 'tick' in content ? 0 : content.epoch;
 }
 
 const epochOf = (state: LeaseState) => (state.kind === 'vacant' ? undefined : state.epoch);

@@ -59,7 +59,7 @@ async function s3Place(isVersioned = true): Promise<Place & { readonly bucket: T
 const etcdPlace = (): Place => ({ options: ['--store', newEtcdStore(inject('etcd'))], env: {} });
 
 /**
- * Three node ids: some are held and released, one is evicted; a lock, and a tick; another duration; one id more,
+ * Three node ids: some are held and released, one is evicted, one has shards; a lock, and a tick; another duration; one id more,
  * and two ids fewer.
  */
 async function live({ options, env }: Place): Promise<void> {
@@ -70,7 +70,7 @@ async function live({ options, env }: Place): Promise<void> {
   const words = (...args: string[]) => [...args, ...options];
   await run(...words('init', '--nodes', '3', '--duration', '2s', '--grace', '1s'));
   await run(...words('run', '--task-id', 'a'), '--', 'true');
-  await run(...words('run', '--task-id', 'b'), '--', 'sleep', '2');
+  await run(...words('run', '--task-id', 'b', '--shards', '2'), '--', 'sleep', '2');
   const task = runCli([...words('run', '--task-id', 'c'), '--', 'sleep', '60'], { env });
   await task.waitForOutput(/acquired/);
   await run(...words('release', '0', '--force'));
@@ -154,8 +154,8 @@ describe('nodelease audit', () => {
       header: { revision: string };
     };
     await etcdCall(`http://${address}`, 'kv/compaction', { revision: header.revision });
-    // What is left are four node ids and two locks.
-    expect(await verdict(place)).toMatchObject({ code: 0, breaches: [], versions: 6 });
+    // What is left are four node ids, two locks, a tick and a map of shards.
+    expect(await verdict(place)).toMatchObject({ code: 0, breaches: [], versions: 8 });
   });
 
   it('finds each planted breach, and exits with 1', async () => {
