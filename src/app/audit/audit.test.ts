@@ -31,8 +31,14 @@ function scene() {
     put(key, second, nativeCodec.encode(state), kept);
     return state;
   };
+  const tick = (second: number, more: object = {}) => {
+    states.set('locks/a/cluster.json', states.get('cluster.json') ?? []);
+    if (!states.has('locks/a/0.json')) lease(0, { kind: 'vacant' }, 'locks/a/0.json');
+    const body = JSON.stringify({ tick: 5, attempt: 1, nonce: 'a', ...more });
+    put('locks/a/tick.json', second, { body, metadata: {} });
+  };
   settings(0);
-  return { states, put, settings, lease, judged: () => audited(states) };
+  return { states, put, settings, lease, tick, judged: () => audited(states) };
 }
 
 /** A tenure at its beginning. */
@@ -177,6 +183,32 @@ const PLANTED: readonly (readonly [what: string, breach: Breach, plant: (scene: 
       put('shards.json', 21, { body: encodeMap(map(6, 5, 2)), metadata: {} });
     },
   ],
+  ...(
+    [
+      ['an earlier tick', { tick: 4 }],
+      ['a second claim of a tick', { nonce: 'b' }],
+      ['a tick that is claimed again after its end', { startedAt: 7 }],
+    ] as const
+  ).map(
+    ([what, more]) =>
+      [
+        what,
+        'foreign-write',
+        ({ tick }: Scene) => {
+          tick(20);
+          tick(21, { outcome: 'succeeded' });
+          tick(22, more);
+        },
+      ] as const,
+  ),
+  [
+    'the removed record of ticks',
+    'deleted',
+    ({ tick, put }) => {
+      tick(20);
+      put('locks/a/tick.json', 21, undefined);
+    },
+  ],
   [
     'a map of an earlier epoch',
     'shard-token',
@@ -253,16 +285,24 @@ describe('an audit', () => {
     expect(judged().counts).toEqual({ 'foreign-write': 1 });
   });
 
-  it('takes the absence of a first object for no removal where the store keeps no times', () => {
-    const { states, judged } = scene();
-    const at = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
-    const state = (key: string, written: PastObject['written']) => ({ key, written, at, kept: true });
-    for (const [key, written] of [
-      ['0.json', nativeCodec.encode({ kind: 'vacant' })],
-      ['shards.json', { body: encodeMap(map(1, 1)), metadata: {} }],
-    ] as const)
-      states.set(key, [state(key, written), state(key, undefined)]);
-    expect(judged().counts).toEqual({});
+  it('knows the outcome of a tick, its next attempt, the next tick, and one that is forgotten', () => {
+    const { lease, tick, judged } = scene();
+    lease(10, held(1));
+    tick(10);
+    tick(11, { outcome: 'failed' });
+    tick(12, { attempt: 2, nonce: 'b' });
+    tick(13, { tick: 6, nonce: 'c' });
+    tick(14, { tick: 2, nonce: 'd', outcome: 'forgotten' });
+    expect(judged().breaches).toEqual([]);
+  });
+
+  it('knows what precedes the first write of an object where a store keeps no times, as etcd', () => {
+    const { put, lease, tick, judged } = scene();
+    for (const key of ['0.json', 'shards.json', 'locks/a/tick.json']) put(key, -Infinity, undefined);
+    lease(-Infinity, held(1));
+    tick(-Infinity);
+    put('shards.json', -Infinity, { body: encodeMap(map(1, 1)), metadata: {} });
+    expect(judged().breaches).toEqual([]);
   });
 
   it('counts what is missing between versions that are kept', () => {

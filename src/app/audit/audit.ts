@@ -4,12 +4,13 @@ import { nativeCodec } from '../../core/lease/model/lease-codec.js';
 import { type HeldLease, type LeaseState, leaseKey, versionOf } from '../../core/lease/model/lease-state.js';
 import { type PastTenure, pastTenures } from '../../core/lease/model/tenure-history.js';
 import type { ObjectMetadata, PastObject } from '../../core/store/lease-store.js';
+import { decodeTick, TICK_KEY, type TickRecord } from '../../node/locks/tick.js';
 import { decodeMap, SHARDS_KEY, type ShardMap } from '../../node/shards/shard-map.js';
-import { type Breach, isEnd, judgeWrite, mayFollow, trustOf } from './judge-write.js';
+import { type Breach, isEnd, judgeWrite, mayFollow, mayFollowTick, trustOf } from './judge-write.js';
 
-const KEY = /^((?:locks\/(?:[^/]+\/)?)?)(?:\d+|shards)\.json$/;
+const KEY = /^((?:locks\/(?:[^/]+\/)?)?)(?:\d+|shards|tick)\.json$/;
 
-/** The folder of a lease object, or of a map of shards, with a slash; undefined for every other key. */
+/** The folder of a lease object, a map of shards, or a tick, with a slash; undefined for every other key. */
 export const folderOf = (key: string) => KEY.exec(key)?.[1];
 
 /** What broke a promise. Times are in milliseconds since the Unix epoch, and not finite where the store keeps none. */
@@ -35,17 +36,18 @@ interface Folder {
   readonly present: Set<string>;
 }
 
-/** With what was written: a lease, or a map of shards. */
+/** With what was written: a lease, a map of shards, or a tick. */
 interface State extends PastObject {
   readonly lease?: LeaseState;
   readonly map?: ShardMap;
+  readonly tick?: TickRecord;
   /** Whether it was unreadable or absent before that. */
   damaged?: boolean;
 }
 
 /**
- * Judges what was written to the lease objects of a cluster and of its locks, and to the map of shards. It is fed
- * with their states, key after key and the newest first, and remembers one of them.
+ * Judges what was written to the lease objects of a cluster and of its locks, to their ticks, and to the map of
+ * shards. It is fed with their states, key after key and the newest first, and remembers one of them.
  */
 export class Audit {
   versions = 0;
@@ -96,9 +98,11 @@ export class Audit {
     this.to = Math.max(this.to, at.max);
     if (!newer && written) folder.present.add(key);
     const isFirst = newer && (newer.lease ? versionOf(newer.lease) : (newer.map?.epoch ?? 0)) < 2;
-    const content = this.#read(past, isFirst, (body, metadata) =>
-      key.endsWith(SHARDS_KEY) ? { map: decodeMap(body) } : { lease: nativeCodec.decode(body, metadata) },
-    );
+    const content = this.#read(past, isFirst, (body, metadata) => {
+      if (key.endsWith(TICK_KEY)) return { tick: decodeTick(body) };
+      if (key.endsWith(SHARDS_KEY)) return { map: decodeMap(body) };
+      return { lease: nativeCodec.decode(body, metadata) };
+    });
     if (content === undefined) {
       if (newer) newer.damaged = true;
       return;
@@ -180,6 +184,11 @@ export class Audit {
   #judge(older: State, newer: State, { settings }: Folder): void {
     const { key, at, damaged = false, lease: to } = newer;
     const { lease: from } = older;
+    const epochs = settings.filter(({ epoch }) => epoch?.settling);
+    // What was put back before a new epoch was recorded is explained.
+    const isExplained = epochs.some((epoch) => epoch.at.max >= at.min);
+    if (older.tick && newer.tick && !isExplained && !mayFollowTick(older.tick, newer.tick))
+      this.#report('foreign-write', key, at.min, `tick ${older.tick.tick}, then ${newer.tick.tick}`);
     if (older.map && newer.map && !mayFollow(older.map, newer.map))
       this.#report('shard-token', key, at.min, 'a token or the epoch did not rise');
     if (!from || !to) return;
@@ -189,10 +198,9 @@ export class Audit {
     const step = judgeWrite(from, to, { elapsedMs, generation, damaged });
     const trustMs = trustOf(from);
 
-    // Versions leap in a new epoch of the store (rule 12). What was put back before it was recorded is explained.
-    const epochs = settings.filter(({ epoch }) => epoch?.settling);
+    // Versions leap in a new epoch of the store (rule 12).
     const rise = versionOf(to) - versionOf(from);
-    if ((rise < 0 || step === 'foreign-write') && epochs.some((epoch) => epoch.at.max >= at.min)) return;
+    if ((rise < 0 || step === 'foreign-write') && isExplained) return;
     if (rise > 1 && !damaged && epochOf(from) === epochOf(to)) this.lost += rise - 1;
     const own = epochs.findLast(({ epoch }) => epoch?.mark === epochOf(to));
     if (to.kind === 'held' && step !== 'renewed' && own && at.max - own.at.min <= own.durationMs)

@@ -1,5 +1,6 @@
 import { type LeaseState, versionOf } from '../../core/lease/model/lease-state.js';
 import type { TenureEnd } from '../../core/lease/model/tenure-history.js';
+import type { TickRecord } from '../../node/locks/tick.js';
 import type { Shard, ShardMap } from '../../node/shards/shard-map.js';
 
 /** The promises, by what breaks them. */
@@ -74,4 +75,11 @@ export function mayFollow(older: ShardMap, newer: ShardMap): boolean {
     return owner === undefined || token === newer.epoch || (isSame && token === before?.token);
   };
   return newer.epoch > older.epoch && newer.shards.every(isNext);
+}
+
+/** Whether a tick may follow another one: a later one, another attempt, the outcome, or `once --forget` (rule O2). */
+export function mayFollowTick(older: TickRecord, newer: TickRecord): boolean {
+  if (newer.tick > older.tick || newer.outcome === 'forgotten') return true;
+  const isOutcome = newer.nonce === older.nonce && older.outcome === undefined;
+  return newer.tick === older.tick && (newer.attempt > older.attempt || isOutcome);
 }

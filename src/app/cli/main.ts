@@ -9,7 +9,7 @@ import { containerSign, hostName } from '../../core/base/host/facts.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { VERSION } from '../../core/base/version.js';
 import { STORES } from '../../core/store/stores.js';
-import { ExitCode, type Screen } from '../kit/io.js';
+import { ExitCode, exitCodeOfSignal, type Screen } from '../kit/io.js';
 import { standardErrorWrite } from '../kit/terminal/non-blocking-write.js';
 import type { ForwardedSignal, SignalSource } from '../kit/terminal/signal-relay.js';
 import { StandardError, StandardOutput } from '../kit/terminal/standard-streams.js';
@@ -87,15 +87,18 @@ function onKey(listener: (key: string) => void) {
 }
 
 const output = new StandardOutput(() => process.stdout, systemClock, {
-  // A command that is still at work ends in order, without a complaint.
-  readerGone: () => process.kill(process.pid, 'SIGTERM'),
+  readerGone: () => stop(exitCodeOfSignal('SIGPIPE')),
   failed: (error) => {
     stderr.write(`nodelease: standard output: ${explain(error)}\n`);
-    // A command with nothing to put in order has no listener, and would die of it.
-    if (process.listenerCount('SIGTERM') > 0) process.kill(process.pid, 'SIGTERM');
-    else void exit(ExitCode.outputFailed);
+    stop(ExitCode.outputFailed);
   },
 });
+
+/** Has a command that is still at work end in order. One with nothing to put in order has no listener. */
+function stop(exitCode: number) {
+  if (process.listenerCount('SIGTERM') > 0) process.kill(process.pid, 'SIGTERM');
+  else void exit(exitCode);
+}
 
 /**
  * Runs the command that the arguments name, and ends the process.

@@ -2,7 +2,7 @@
 export const REDACTED = '[redacted]';
 
 /**
- * Forms of credentials in a text: of ZooKeeper, of a URL, of an address without a scheme, of a request. A
+ * Forms of credentials in a text: of ZooKeeper, of a URL, of an address without a scheme, by name, of a request. A
  * backslash includes the character after it, as in JSON. The word PASSWORD is a placeholder in our own texts.
  * Lengths are bounded, so that a long text is searched quickly.
  */
@@ -10,7 +10,7 @@ const SECRET_TEXTS: readonly (readonly [pattern: RegExp, replacement: string])[]
   [/\b(digest:[^\s:"\\]*:)(?!PASSWORD(?:[\s,)"]|$))(?:[^\s"\\]|\\[^n])+/g, `$1${REDACTED}`],
   // Before a server of PostgreSQL a name alone is no secret.
   [
-    /(\b(?!postgres(?:ql)?:\/\/[^\s"\\:@/]{1,128}@)[a-z][a-z0-9+.-]{0,20}:\/\/)(?:[^\s"\\/]|\\[^n])*@/gi,
+    /(\b(?!postgres(?:ql)?:\/\/[^\s"\\:@/]{1,128}@(?![^\s"\\/]{0,256}@))[a-z][a-z0-9+.-]{0,20}:\/\/)(?:[^\s"\\/]|\\[^n])*@/gi,
     `$1${REDACTED}@`,
   ],
   // An AWS secret may contain a slash. A port is no secret.
@@ -22,6 +22,8 @@ const SECRET_TEXTS: readonly (readonly [pattern: RegExp, replacement: string])[]
     /(^|[\s"'(=])(?!file:)[^\s"'\\:@/{}()=]{1,128}:(?!\/|\d{1,5}\/)(?:[^\s"\\]|\\[^n]){1,256}@/g,
     `$1${REDACTED}@`,
   ],
+  // Of connection strings, the parameters of a URL, and shared access signatures of Azure.
+  [/((?:password|secret|accountkey|\bsig)=)(?:[^\s&;"\\]|\\[^n]){1,256}/gi, `$1${REDACTED}`],
   [/\b(Bearer +)[A-Za-z0-9._~+/-]{8,}=*/gi, `$1${REDACTED}`],
 ];
 

@@ -3,7 +3,7 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import type { LeaseStore } from './lease-store.js';
-import { checkEndpoint } from './store-settings.js';
+import { checkEndpoint } from './store-kind.js';
 import { ACCESS, parseStoreUrl, type StoreAccess } from './stores.js';
 
 /** What a store needs in addition to its URL. */

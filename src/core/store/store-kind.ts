@@ -1,4 +1,5 @@
 import { isPort } from '../base/arguments.js';
+import { ConfigError } from '../base/errors.js';
 import { splitServers } from '../base/server-list.js';
 import type { Setting } from '../settings/setting.js';
 import type { LeaseStore } from './lease-store.js';
@@ -126,4 +127,16 @@ export function below(prefix: string): string {
 /** Whether the name of a bucket is an IPv4 address, which buckets must not have. */
 export function isAddress(name: string): boolean {
   return /^\d+\.\d+\.\d+\.\d+$/.test(name);
+}
+
+/** @throws {ConfigError} unless it is the URL of one server, without credentials */
+export function checkEndpoint(endpoint: string, label: string): void {
+  const url = /^https?:\/\//i.test(endpoint) && URL.canParse(endpoint) ? new URL(endpoint) : undefined;
+  // A password in a URL ends up in process lists and logs; and the SDK would not use it.
+  if (url && (url.username !== '' || url.password !== '')) {
+    const expected = 'no credentials in the URL: they come from the default chain of the cloud';
+    throw new ConfigError(label, `${url.protocol}//…@${url.host}`, expected);
+  }
+  if (url === undefined || url.hostname.includes(',') || url.search !== '' || url.hash !== '')
+    throw new ConfigError(label, endpoint, 'an http or https URL such as http://127.0.0.1:9000');
 }

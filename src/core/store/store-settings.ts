@@ -1,6 +1,7 @@
 import { ConfigError } from '../base/errors.js';
 import { type ContainerSources, containerSign } from '../base/host/facts.js';
 import { checked, parsed, type SettingRows, text } from '../settings/setting.js';
+import { checkEndpoint } from './store-kind.js';
 import { checkStore, listed, parseStoreUrl, STORE_FORMS, STORES } from './stores.js';
 
 /** The store where none is given: for processes that share a working directory. */
@@ -60,15 +61,3 @@ export const STORE_SETTINGS = {
   // Those that one kind of store has alone.
   ...(Object.assign({}, ...STORES.map(({ own }) => own?.settings)) as object),
 } as const satisfies SettingRows;
-
-/** @throws {ConfigError} unless it is the URL of one server, without credentials */
-export function checkEndpoint(endpoint: string, label: string): void {
-  const url = /^https?:\/\//i.test(endpoint) && URL.canParse(endpoint) ? new URL(endpoint) : undefined;
-  // A password in a URL ends up in process lists and logs; and the SDK would not use it.
-  if (url && (url.username !== '' || url.password !== '')) {
-    const expected = 'no credentials in the URL: they come from the default chain of the cloud';
-    throw new ConfigError(label, `${url.protocol}//…@${url.host}`, expected);
-  }
-  if (url === undefined || url.hostname.includes(',') || url.search !== '' || url.hash !== '')
-    throw new ConfigError(label, endpoint, 'an http or https URL such as http://127.0.0.1:9000');
-}

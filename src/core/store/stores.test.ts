@@ -105,6 +105,17 @@ describe('a store URL', () => {
       },
     ],
     [
+      'postgres://me%40team@db-1/my%20db/p',
+      {
+        kind: 'postgres',
+        url: 'postgres://me%40team@db-1/my%20db/p',
+        servers: [{ host: 'db-1', port: 5432, address: 'db-1:5432' }],
+        user: 'me@team',
+        database: 'my db',
+        prefix: 'p',
+      },
+    ],
+    [
       'postgresql://db-1:6432,[::1]/leases/p/',
       {
         kind: 'postgres',
@@ -206,6 +217,7 @@ describe('a store URL', () => {
     ['postgres://me@h', 'a database, and a prefix that no other fleet has'],
     ['postgres://me@h/db', 'a database, and a prefix that no other fleet has'],
     ['postgres://me@h/db/', 'a database, and a prefix that no other fleet has'],
+    ['postgres://me@h/100%/p', '%25 for a percent sign'],
     ['postgres://me@h//p', 'a database, and a prefix that no other fleet has'],
     ['postgres://me@h/db/p?sslmode=require', 'a prefix without blanks'],
     ['postgres://me@h/db/a//b', 'a prefix without empty'],

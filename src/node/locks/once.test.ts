@@ -250,6 +250,14 @@ describe('with retry, a tick', () => {
     expect(await inVirtualTime(clock, waiting)).toBeUndefined();
   });
 
+  it('has not succeeded once it was given up', async () => {
+    const { process, once, record } = await hourly();
+    const run = await once(process(), { retry: 1 });
+    await run?.release();
+    expect(await run?.complete()).toBe(false);
+    expect(record()).toMatchObject({ outcome: 'failed' });
+  });
+
   it('is not released before its success is known to be recorded (rule O6)', async () => {
     const { process, once, clock, bucketAt, record } = await hourly();
     let isCut = false;

@@ -47,7 +47,8 @@ export interface OnceRun extends StoreLock {
   readonly previous: TickRecord | undefined;
   /**
    * Records the success, and releases the lock; `release()` before it, or disposing, records a failure.
-   * Resolves to whether that has been recorded: else the lock is lost. Later calls share the result.
+   * Resolves to whether that has been recorded: else the lock is lost, or a failure was recorded before. Later calls
+   * share the result.
    */
   complete(): Promise<boolean>;
 }
@@ -218,9 +219,9 @@ async function openClaims(store: LockStore, options: OnceOptions) {
       const recorded = await ticks.write(ended, etag, forever).catch(() => undefined);
       await lock.release();
       await close();
-      return recorded !== undefined;
+      return recorded && outcome;
     };
-    let ending: Promise<boolean> | undefined;
+    let ending: ReturnType<typeof finish> | undefined;
     const end = (outcome: NonNullable<TickRecord['outcome']>) => {
       ending ??= finish(outcome);
       return ending;
@@ -234,7 +235,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
         return lock.deadline;
       },
       isValid: () => lock.isValid(),
-      complete: () => end('succeeded'),
+      complete: async () => (await end('succeeded')) === 'succeeded',
       ...{ release, [Symbol.asyncDispose]: release },
     };
   };

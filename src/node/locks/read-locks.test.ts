@@ -42,7 +42,7 @@ function scene() {
     return open(`locks/${name}`).read(file);
   };
   const read = locksReader(new StoreSession(all, clock, 5_000));
-  return { clock, lock, once, read, requests: () => requests.splice(0) };
+  return { clock, open, lock, once, read, requests: () => requests.splice(0) };
 }
 
 describe('the locks of a store', () => {
@@ -74,6 +74,15 @@ describe('the locks of a store', () => {
     expect(running?.once).not.toHaveProperty('outcome');
     await run?.complete();
     expect(await read()).toMatchObject([{ state: 'released', once: { ...ticks, outcome: 'succeeded' } }]);
+  });
+
+  it('show that the record of the last tick cannot be read, which keeps all tasks from the next one', async () => {
+    const { lock, open, read } = scene();
+    await (await lock('nightly', 'task')).release();
+    await open('locks/nightly').create('tick.json', '{', {});
+    expect(await read()).toMatchObject([
+      { state: 'released', once: null, problem: 'tick.json is not JSON: "{"' },
+    ]);
   });
 
   it('cost a listing, and a read of each lock that was written since', async () => {

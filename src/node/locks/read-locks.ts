@@ -1,9 +1,10 @@
 import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
+import type { LeaseUnreadableError } from '../../core/lease/model/lease-codec.js';
 import { nodeStatus, readingOf } from '../../core/lease/operate/inspect.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { ListedObject, StoredObject } from '../../core/store/lease-store.js';
 import { LOCK_NAME } from '../../core/store/lock-url.js';
-import type { LockReport, TickReport } from '../wire/cluster-snapshot.js';
+import type { LockReport } from '../wire/cluster-snapshot.js';
 import { decodeTick, TICK_KEY } from './tick.js';
 
 /** Behind the name of a lock: its lease, and its last tick, in the store of all locks. */
@@ -63,17 +64,19 @@ export function locksReader(session: StoreSession) {
         problem = null,
       } = lease;
       const until = holder === null ? null : (lease.timestamp ?? null);
-      const once = tickReport(known.get(name + TICK));
-      return { name, state, holder, token, since, until, problem, once };
+      return {
+        ...{ name, state, holder, token, since, until, problem, once: null },
+        ...tickReport(known.get(name + TICK)),
+      };
     });
   };
 }
 
-/** Null where there is none that can be read. */
-function tickReport(object: StoredObject | undefined): TickReport | null {
+/** Nothing where there is none. */
+function tickReport(object: StoredObject | undefined): Partial<LockReport> {
   try {
-    return object ? decodeTick(object.body) : null;
-  } catch {
-    return null;
+    return object ? { once: decodeTick(object.body) } : {};
+  } catch (error) {
+    return { problem: `${TICK_KEY} ${(error as LeaseUnreadableError).problem}` };
   }
 }

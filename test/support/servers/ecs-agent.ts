@@ -10,6 +10,8 @@ export type AgentMood =
   | 'answers'
   /** The task belongs to no service: a failure, with status 200. */
   | 'fails'
+  /** As a proxy may, without a body. */
+  | 'redirects'
   /** The role may not do that. */
   | 'refuses'
   | 'hangs';
@@ -86,6 +88,8 @@ export class EcsAgent {
         });
       case 'fails':
         return json(200, { failure: { Arn: arn, Detail: null, Reason: 'TASK_NOT_VALID' } });
+      case 'redirects':
+        return response.writeHead(307, { location: '/' }).end();
       case 'refuses':
         return refuse(
           400,

@@ -160,6 +160,7 @@ describe('the command line', () => {
       ] as const
     ).map(([line, expected]): [string, string[], RegExp] => [line, line.split(' '), expected]),
     ['id --node-id 3', ['id', '--node-id', '3'], /unknown option '--node-id'/],
+    ['a switch with a value', ['status', '--watch=1'], /option '--watch' takes no value/],
     ['discovery alone', ['discovery'], /no command given: see nodelease discovery --help/],
     ['an unknown command of discovery', ['discovery', 'lss'], /unknown command 'lss'.*Did you mean ls/],
     [

@@ -68,6 +68,17 @@ describe('nodelease tune', () => {
     expect((await nodelease('status')).answer).toContain('duration 15s');
   });
 
+  it('names its option where the store does not keep up with the renewals', async () => {
+    const io = capturedIo();
+    const store = ['--store', 'gs://bucket/p', '--endpoint', 'http://127.0.0.1:9'];
+    expect(await runCommandLine(['tune', '--duration', '2s', ...store], { ...io, env: {} }, '1.2.3')).toBe(
+      64,
+    );
+    expect(io.complaints()).toMatch(
+      /^nodelease: --duration: expected at least 3000 ms: the store .*, got "2s"/,
+    );
+  });
+
   it.each([
     ['no duration', [], 64, 'no duration given: expected --duration 60s'],
     ['a duration that no lease has', ['--duration', '999ms'], 64, '--duration: expected at least 1s'],

@@ -27,7 +27,11 @@ export function tuneCommand(call: Call<TuneCommandOptions>): Promise<number> {
   if (lock !== undefined) checkLockName(lock);
   const store = lock === undefined ? settings.store : locksUrl(settings.store, lock);
   return onStore({ ...call, settings: { ...settings, store } }, async (session) => {
-    const outcome = await tuneCluster({ ...io, session, durationMs, graceMs });
+    const outcome = await tuneCluster({ ...io, session, durationMs, graceMs }).catch((error) => {
+      // In the words of the command line.
+      if (!(error instanceof ConfigError)) throw error;
+      throw new ConfigError('duration', formatSetting(durationMs), error.expected);
+    });
     const { url } = session.store;
     if (outcome.kind === 'no-cluster') return fail(io, 'CLUSTER_MISSING', nothingAt(url));
     const times = `${url} has ${timesText(outcome.to)}`;

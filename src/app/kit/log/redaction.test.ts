@@ -35,6 +35,7 @@ describe('what is logged', () => {
     const line = JSON.stringify({
       auth: `digest:me:${password}`,
       url: `http://me:${password}@host`,
+      query: `password=${password}`,
       next: 1,
     });
     const shown = withoutSecrets(line);
@@ -43,7 +44,7 @@ describe('what is logged', () => {
   });
 
   it('is looked through in no time, however long it is', () => {
-    const text = `${'a.'.repeat(50_000)}${'digest:'.repeat(10_000)}${'x://'.repeat(10_000)}${'x://y:'.repeat(10_000)}${'(x:'.repeat(10_000)}`;
+    const text = `${'a.'.repeat(50_000)}${'digest:'.repeat(10_000)}${'x://'.repeat(10_000)}${'x://y:'.repeat(10_000)}${'(x:'.repeat(10_000)}${'password='.repeat(10_000)}`;
     // In the time of this process: that of other programs is not its own.
     const before = process.cpuUsage();
     withoutSecrets(text);

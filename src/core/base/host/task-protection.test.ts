@@ -35,6 +35,7 @@ describe('the protection of a task from scale-in', () => {
 
   it.each<[AgentMood, RegExp]>([
     ['fails', /"failure":.*"TASK_NOT_VALID"/],
+    ['redirects', /answered HTTP 307 without a body$/],
     ['refuses', /"AccessDeniedException".*not authorized to perform: ecs:UpdateTaskProtection/],
   ])('that the agent %s is a warning, and asked for again every minute', async (mood, why) => {
     agent.mood = mood;

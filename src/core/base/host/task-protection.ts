@@ -41,7 +41,7 @@ export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
       if (!agent) throw new Error('ECS_AGENT_URI is not set, as it is on ECS');
       const ExpiresInMinutes = wanted ? EXPIRES_MINUTES : undefined;
       const { httpCall } = await import('../http-call.js');
-      const { body } = await callWithTimeout({ clock, timeoutMs: TIMEOUT_MS }, (signal) =>
+      const { status, body } = await callWithTimeout({ clock, timeoutMs: TIMEOUT_MS }, (signal) =>
         httpCall(new URL(`${agent}/task-protection/v1/state`), {
           signal,
           userAgent: 'nodelease',
@@ -50,7 +50,7 @@ export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
       );
       // A refusal has another field, and not always another status.
       isDone = fieldOf(fieldOf(parsed(body), 'protection'), 'ProtectionEnabled') === wanted;
-      if (!isDone) throw new Error(body.slice(0, 500));
+      if (!isDone) throw new Error(body.slice(0, 500) || `answered HTTP ${status} without a body`);
     } catch (error) {
       const what = wanted ? 'set' : 'removed';
       log.warn(`the protection of this task from scale-in is not ${what}: ${explain(error)}`);

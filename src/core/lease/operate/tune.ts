@@ -54,7 +54,7 @@ export async function tuneCluster(options: TuneOptions): Promise<TuneOutcome> {
   const minMs = 3 * minWriteIntervalMs;
   if (durationMs < minMs) {
     const pace = `the store takes a write of an object every ${minWriteIntervalMs} ms, and a lease is renewed every third of it`;
-    throw new ConfigError('durationMs', durationMs, `at least ${minMs}: ${pace}`);
+    throw new ConfigError('durationMs', durationMs, `at least ${minMs} ms: ${pace}`);
   }
   const retry = whileStoreIsAway({ clock, random, signal });
   for (let from: ClusterTimes | undefined; ; ) {

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import { ensureHome } from '../../base/host/facts.js';
 import { KEPT_CONNECTIONS } from '../http-client.js';
+import { checkEndpoint } from '../store-kind.js';
 import type { AwsAccount } from './aws-store-driver.js';
 import { type CredentialChain, credentialSource, RepeatedCredentials } from './credentials.js';
 
@@ -29,6 +30,23 @@ export interface AwsAccess {
   readonly requestTimeoutMs: number;
 }
 
+/** A server that the user has named, and the setting or variable that does so. */
+export interface GivenEndpoint {
+  readonly name: string;
+  readonly url: string;
+}
+
+/**
+ * @param service as in the name of its variable
+ * @param option the setting; undefined where the variables of the SDK count, the stronger one first
+ */
+export function givenEndpoint(service: string, option: string | undefined): GivenEndpoint | undefined {
+  if (option !== undefined) return { name: 'endpoint', url: option };
+  const variables = [`AWS_ENDPOINT_URL_${service}`, 'AWS_ENDPOINT_URL'];
+  const name = variables.find((variable) => process.env[variable]);
+  return name ? { name, url: process.env[name] ?? '' } : undefined;
+}
+
 type AwsConfig = Pick<
   S3ClientConfig,
   'maxAttempts' | 'retryMode' | 'requestHandler' | 'logger' | 'endpoint' | 'region'
@@ -44,12 +62,14 @@ const WARNING_SWITCH = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
  * Makes a client of the SDK with its own retries off: a blind retry of a conditional write turns a lost reply
  * into a false conflict (rule 5). Credentials come from the AWS default chain, at the first request.
  *
- * @throws {ConfigError} when no region is known and no endpoint is given
+ * @throws {ConfigError} when no region is known and no endpoint is given, and for one that is no server's URL
  */
 export async function createAwsClient<Client extends AwsClient>(
-  { endpoint, requestTimeoutMs, ...given }: AwsAccess,
+  { requestTimeoutMs, ...given }: AwsAccess,
+  endpoint: GivenEndpoint | undefined,
   make: (config: AwsConfig) => Client,
 ): Promise<Client> {
+  if (endpoint) checkEndpoint(endpoint.url, endpoint.name);
   const region = given.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
   const config: AwsConfig & { readonly ignoreCache: true } = {
     maxAttempts: 1,
@@ -69,7 +89,7 @@ export async function createAwsClient<Client extends AwsClient>(
     },
     // What the SDK has to say arrives as an error; standard error belongs to the program.
     logger: SILENT,
-    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(endpoint && { endpoint: endpoint.url }),
   };
   if (region !== undefined) return quietly(make, { ...config, region });
   const client = quietly(make, config);

@@ -1,5 +1,5 @@
 import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
-import { type AwsAccess, createAwsClient } from '../aws/aws-client.js';
+import { type AwsAccess, createAwsClient, givenEndpoint } from '../aws/aws-client.js';
 import type { LeaseStore } from '../lease-store.js';
 import { observedAge } from '../observed-age.js';
 import { requiredBy } from '../optional-package.js';
@@ -27,8 +27,7 @@ export async function openDynamoDbStore(options: DynamoDbStoreOptions): Promise<
   });
   const url = `dynamodb://${table}/${prefix}`;
   const sdk = await import('@aws-sdk/client-dynamodb').catch(requiredBy(url, '@aws-sdk/client-dynamodb'));
-  const { AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL } = process.env;
-  const endpoint = options.endpoint ?? (AWS_ENDPOINT_URL_DYNAMODB || AWS_ENDPOINT_URL || undefined);
-  const client = await createAwsClient({ ...options, endpoint }, (config) => new sdk.DynamoDBClient(config));
+  const endpoint = givenEndpoint('DYNAMODB', options.endpoint);
+  const client = await createAwsClient(options, endpoint, (config) => new sdk.DynamoDBClient(config));
   return observedAge(new DynamoDbLeaseStore(url, options, sdk, client), clock);
 }

@@ -14,10 +14,17 @@ export const POSTGRES: StoreKind<PostgresStoreOptions> = {
       fail(`no password in the URL, but in PGPASSWORD or a password file (PGPASSFILE): ${SUCH_AS}`);
     const { servers, path } = parseServers(rest, 'path', 5432, SUCH_AS, fail);
     const [database, below] = splitPath(path);
+    const decoded = (part: string) => {
+      try {
+        return decodeURIComponent(part);
+      } catch {
+        return fail(`%25 for a percent sign in ${SUCH_AS}`);
+      }
+    };
     const prefix = parsePrefix(below, SUCH_AS, fail);
     if (database === '' || prefix === '')
       fail(`a database, and a prefix that no other fleet has, in ${SUCH_AS}`);
-    return { servers, user, database, prefix };
+    return { servers, user: decoded(user), database: decoded(database), prefix };
   },
 
   open: async (options) => (await import('./open-postgres-store.js')).openPostgresStore(options),

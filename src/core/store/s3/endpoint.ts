@@ -1,20 +1,5 @@
 import { withoutSecrets } from '../../base/redaction.js';
-
-/** The variables of the AWS SDK that name a server, the stronger one first. */
-const VARIABLES = ['AWS_ENDPOINT_URL_S3', 'AWS_ENDPOINT_URL'] as const;
-
-/** A server that the user has named, and the setting or variable that does so. */
-interface GivenEndpoint {
-  readonly name: string;
-  readonly url: string;
-}
-
-/** @param option the setting; undefined where the variables count */
-export function givenEndpoint(option: string | undefined): GivenEndpoint | undefined {
-  if (option !== undefined) return { name: 'endpoint', url: option };
-  const name = VARIABLES.find((variable) => process.env[variable]);
-  return name && { name, url: process.env[name] ?? '' };
-}
+import { givenEndpoint } from '../aws/aws-client.js';
 
 /**
  * Says that the address of a bucket is given as the server, where that is so: S3 takes a listing there for
@@ -29,7 +14,7 @@ export function bucketInEndpoint(
   option: string | undefined,
   isCertain = false,
 ): string | undefined {
-  const given = givenEndpoint(option);
+  const given = givenEndpoint('S3', option);
   if (given === undefined || !URL.canParse(given.url)) return undefined;
   const bucket = /^s3:\/\/([^/]+)/.exec(store)?.[1] ?? '';
   const { protocol, host, pathname } = new URL(given.url);

@@ -1,6 +1,5 @@
 import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
-import { type AwsAccess, createAwsClient, repeatCredentials } from '../aws/aws-client.js';
-import { givenEndpoint } from './endpoint.js';
+import { type AwsAccess, createAwsClient, givenEndpoint, repeatCredentials } from '../aws/aws-client.js';
 import { S3LeaseStore, type S3LeaseStoreOptions } from './s3-lease-store.js';
 import { S3Client } from './sdk.js';
 
@@ -31,9 +30,10 @@ export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore
  * @throws {ConfigError} when no region is known and no endpoint is given
  */
 export async function createS3Client(options: S3ClientOptions): Promise<S3Client> {
-  const endpoint = givenEndpoint(options.endpoint)?.url;
+  const endpoint = givenEndpoint('S3', options.endpoint);
   return createAwsClient(
-    { ...options, endpoint },
+    options,
+    endpoint,
     (config) =>
       new S3Client({
         ...config,

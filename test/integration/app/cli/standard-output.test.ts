@@ -40,6 +40,12 @@ describe('an answer that cannot be written', () => {
 });
 
 describe('a reader that has read enough', () => {
+  it('ends an answer quietly with 141, as of other programs', async () => {
+    const script = shell('{ cli --help; echo "code $?" >&2; } | true');
+    expect((await script.exit).code).toBe(0);
+    expect(script.stderr()).toBe('code 141\n');
+  });
+
   it('ends status --watch, as JSON and as a table, without a complaint', async () => {
     const scripts = ['cli status --watch --json', 'cli status --watch'].map((command) =>
       shell(`{ ${command}; echo "code $?" >&2; } | head -n 1`),
