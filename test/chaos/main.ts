@@ -70,8 +70,10 @@ function readFlags(args: readonly string[]): Flags {
     .allowExcessArguments(false)
     .exitOverride();
   const flags = program.parse(args, { from: 'user' }).opts<Flags>();
-  if (flags.traces && flags.store !== 's3' && flags.store !== 'etcd')
-    program.error(`--traces: expected s3 or etcd as --store, which keep all versions, got ${flags.store}`);
+  const { traces, store, shards } = flags;
+  if (traces && store !== 's3' && store !== 'etcd')
+    program.error(`--traces: expected s3 or etcd as --store, which keep all versions, got ${store}`);
+  if (traces && shards > 0) program.error('--traces: expected no --shards, whose owners read leases as well');
   return flags;
 }
 

@@ -17,6 +17,8 @@ const KEY = '0.json';
 const LATENCY_MS = 20;
 const DURATION_MS = 3_000;
 const GRACE_MS = 1_000;
+/** How long after the engine has read its clock for a write the write is noted. */
+const NOTED_LATE_MS = 0.3;
 
 type Recorded = { [Kind in TaskEvent['kind']]: Extract<TaskEvent, { kind: Kind }> };
 type Events = Record<string, TaskEvent[]>;
@@ -47,8 +49,7 @@ class Run {
     this.events[task] = noted;
     const recorder = new TaskRecorder(
       () => this.clock.monotonic(),
-      // As a line of a file.
-      (event) => noted.push(JSON.parse(JSON.stringify(event))),
+      (event) => noted.push({ ...event, at: event.at + (event.kind === 'sends' ? NOTED_LATE_MS : 0) }),
     );
     const { clock, random } = this;
     const store = recorder.follow(this.#store.connect(this.#network(task)));

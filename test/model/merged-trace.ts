@@ -77,23 +77,25 @@ function settingsEvent(body: string): TraceEvent {
 
 /** The events of one task, for the model. */
 function traced(events: readonly RecordedEvent[]): TraceEvent[] {
-  const deadlines = [...new Set(events.flatMap(({ until }) => until ?? []))];
   return events.map((event, index) => {
     const of = { ...event, clock: event.at };
     if (of.kind === 'hears') return { ...of, time: 0 };
     if (of.kind !== 'sends') return of;
     const object = tracedObject(of.body);
-    const after = events[index - 1]?.at ?? 0;
-    return { ...of, object, etag: of.etag, clock: readAt(deadlines, object.durationMs, after, of.at) };
+    return { ...of, object, etag: of.etag, clock: readAt(events, index, object.durationMs) };
   });
 }
 
 /**
- * When a task has read its clock for a write, which it has noted somewhat later: its deadline says so, if it counts from a
- * moment before the request was sent. Any other deadline has no path.
+ * When a task has read its clock for a write, which it has noted somewhat later: its next deadline says so, if it counts from a
+ * moment before the request was sent; else the present one, where what was left of it is the duration (rule 14). A deadline
+ * that counts from a later moment has no path.
  */
-function readAt(deadlines: readonly number[], durationMs: number, after: number, before: number): number {
-  const moments = deadlines.map((deadline) => deadline - durationMs);
-  const moment = moments.findLast((each) => each > after - ROUNDING_MS && each < before + ROUNDING_MS);
-  return Math.min(Math.max(moment ?? before, after), before);
+function readAt(events: readonly RecordedEvent[], index: number, durationMs: number): number {
+  const { at = 0, until = Number.NaN } = events[index] ?? {};
+  const after = events[index - 1]?.at ?? 0;
+  const next = events.slice(index + 1).find((event) => event.until !== undefined && event.until !== until);
+  const moments = [(next?.until ?? Number.NaN) - durationMs, until - durationMs + ROUNDING_MS / 2];
+  const moment = moments.find((each) => each > after - ROUNDING_MS && each < at + ROUNDING_MS);
+  return Math.min(Math.max(moment ?? at, after), at);
 }
