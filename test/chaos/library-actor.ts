@@ -1,30 +1,34 @@
 // A program that uses the library:
-// `node library-actor.js PIPE STORE ENDPOINT inline|worker [ACQUIRE_TIMEOUT_MS [SHARDS]]`. Acts under its
+// `node library-actor.js PIPE STORE ENDPOINT inline|worker [ACQUIRE_TIMEOUT_MS [SHARDS [TRACES]]]`. Acts under its
 // node id while `isValid()` says so; with SHARDS also under the shards that it owns, and under one of two locks.
-// SIGTERM ends it in order.
+// With the folder TRACES it leaves a file there of what it does with lease objects. SIGTERM ends it in order.
 
+import { openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { TaskRecorder } from '../model/task-recorder.js';
 import { packageRoot } from '../support/package-root.js';
 import { ActWriter, FIRST, monotonicMicros } from './act.js';
 import { ACT_EVERY_MS, sayActing } from './actor.js';
 
 // The library as it is built and shipped, not the sources that this program was compiled with.
 const built = (path: string) => import(pathToFileURL(join(packageRoot, 'dist', path)).href);
-const { acquire, AcquireTimeoutError, StoreUnusableError } = (await built(
+const { acquire, AcquireTimeoutError, StoreUnusableError, systemClock } = (await built(
   'index.js',
 )) as typeof import('../../src/index.js');
 
 /** The exit codes that the command line has for the same. */
 const EXIT = { unforeseen: 1, storeUnusable: 69, acquireTimeout: 75, terminated: 143 };
+/** As `acquire()` has it, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 5_000;
 /** Many shards act: less often each, so that a small machine keeps up. Milliseconds. */
 const SHARDS_ACT_EVERY_MS = 25;
 /** How long a shard takes to stop, and how long a lock is held and left, in milliseconds at most. */
 const STOP_MS = 200;
 const TURN_MS = 2_000;
 
-const [pipe = '', store = '', endpoint = '', keeper, acquireTimeoutMs, shardCount = '0'] =
+const [pipe = '', store = '', endpoint = '', keeper, acquireTimeoutMs, shardCount = '0', traces = ''] =
   process.argv.slice(2);
 const count = Number(shardCount);
 const terminated = new AbortController();
@@ -37,13 +41,17 @@ const place = {
   keeper: keeper === 'worker' ? ('worker' as const) : ('inline' as const),
 };
 
+const recorder = traces === '' ? undefined : new TaskRecorder(() => systemClock.monotonic(), noteIn(traces));
+
 const lease = await acquire({
   ...place,
+  ...(recorder && { store: recorder.follow(await openedStore()), endpoint: undefined }),
   ...(acquireTimeoutMs && { acquireTimeoutMs: Number(acquireTimeoutMs) }),
   signal,
   onEvent: (event) => {
     if (event.type === 'acquired')
       process.stderr.write(`${JSON.stringify({ msg: 'acquired', from: event.from })}\n`);
+    if (event.type === 'lost') recorder?.onLost(event.error);
     if (event.type === 'lost')
       process.stderr.write(`${JSON.stringify({ msg: event.error.message, reason: event.error.reason })}\n`);
   },
@@ -53,6 +61,20 @@ const lease = await acquire({
   if (error instanceof AcquireTimeoutError) process.exit(EXIT.acquireTimeout);
   process.exit(error instanceof StoreUnusableError ? EXIT.storeUnusable : EXIT.unforeseen);
 });
+recorder?.onAcquired(lease);
+
+/** Each line is written before the task goes on: it is there whatever becomes of the task. */
+function noteIn(folder: string): (event: object) => void {
+  const file = openSync(join(folder, `task ${monotonicMicros()} ${process.pid}`), 'a');
+  return (event) => writeSync(file, `${JSON.stringify(event)}\n`);
+}
+
+async function openedStore() {
+  const { openStore } = (await built(
+    'core/store/index.js',
+  )) as typeof import('../../src/core/store/index.js');
+  return openStore(store, { ...(endpoint !== '' && { endpoint }), requestTimeoutMs: REQUEST_TIMEOUT_MS });
+}
 
 /** What is acted under, and what is asked just before. */
 interface Holding {

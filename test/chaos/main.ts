@@ -30,6 +30,7 @@ interface Flags {
   readonly duration: number;
   readonly shards: number;
   readonly linear?: boolean;
+  readonly traces?: boolean;
   readonly tune: readonly number[];
 }
 
@@ -53,6 +54,10 @@ function readFlags(args: readonly string[]): Flags {
     .option('--lossy', 'PostgreSQL: fail-overs lose the writes of the last seconds')
     .option('--shards <n>', 'how many shards they share as well, each with a lock', number(0, 4_096, true), 0)
     .option('--linear', 'checks the history of all acts with Porcupine, which needs Go')
+    .option(
+      '--traces',
+      'checks that what happens to leases is a path of the model; all tasks use the library',
+    )
     .option('--tasks <n>', 'how many tasks there are at a time', number(2, 100, true), 10)
     .option('--ids <n>', 'how many node ids they share', number(1, 100, true), 5)
     .option('--duration <time>', 'how long a lease lasts, such as 3s or 1500ms', duration, 3_000)
@@ -64,7 +69,12 @@ function readFlags(args: readonly string[]): Flags {
     )
     .allowExcessArguments(false)
     .exitOverride();
-  return program.parse(args, { from: 'user' }).opts<Flags>();
+  const flags = program.parse(args, { from: 'user' }).opts<Flags>();
+  const { traces, store, shards } = flags;
+  if (traces && store !== 's3' && store !== 'etcd')
+    program.error(`--traces: expected s3 or etcd as --store, which keep all versions, got ${store}`);
+  if (traces && shards > 0) program.error('--traces: expected no --shards, whose owners read leases as well');
+  return flags;
 }
 
 function number(least: number, most: number, whole: boolean): (text: string) => number {
@@ -102,12 +112,13 @@ async function startStore({
 }
 
 async function chaos(flags: Flags): Promise<number> {
-  const { minutes, seed, tasks, ids, shards, duration, linear, tune } = flags;
+  const { minutes, seed, tasks, ids, shards, duration, linear, traces = false, tune } = flags;
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
   const { store, description, stop } = await startStore(flags);
-  const folder = linear ? await mkdtemp(join(tmpdir(), 'nodelease-history-')) : undefined;
-  const history = folder && join(folder, 'acts');
+  const folder = await mkdtemp(join(tmpdir(), 'nodelease-chaos-history-'));
+  const history = linear ? join(folder, 'acts') : undefined;
+  let keeps = traces;
   const terminal = process.stderr.isTTY;
   console.log(`seed ${seed}, on ${description}`);
   const onProgress: ChaosOptions['onProgress'] = (progress) => {
@@ -121,6 +132,7 @@ async function chaos(flags: Flags): Promise<number> {
       lengthMs: minutes * 60_000,
       seed,
       ...{ tasks, ids, shards, tune },
+      ...(traces && { traces: await mkdtemp(join(folder, 'traces-')) }),
       ...(history && { history }),
       durationMs: duration,
       onProgress,
@@ -129,6 +141,8 @@ async function chaos(flags: Flags): Promise<number> {
     if (terminal) process.stderr.write('\r\x1b[K');
     console.log(summary(result));
     const failures = failuresOf(result);
+    keeps = result.explanation?.failure !== undefined;
+    if (keeps) console.log(`The traces are kept in ${folder}`);
     if (history) {
       const wrong = await nonlinear(history);
       console.log(`Porcupine: ${wrong.length} node ids, shards and locks are not linear`);
@@ -140,7 +154,7 @@ async function chaos(flags: Flags): Promise<number> {
   } finally {
     await killAll();
     await stop();
-    if (folder) await rm(folder, { recursive: true });
+    if (!keeps) await rm(folder, { recursive: true });
   }
 }
 

@@ -3,7 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runCli } from '../support/processes.js';
+import type { RunExplanation } from '../model/merged-trace.js';
+import { harnessFile } from '../support/package-root.js';
+import { runCli, runProcess } from '../support/processes.js';
 import { seededRandom } from '../support/virtual-clock.js';
 import { monotonicMicros } from './act.js';
 import type { ChaosStore } from './chaos-store.js';
@@ -40,6 +42,11 @@ export interface ChaosOptions {
   readonly tune?: readonly number[];
   /** A file that gets each act as a line. @default none */
   readonly history?: string;
+  /**
+   * An empty folder that gets a trace of each task: what happens to the leases must be a path of the model. Then
+   * each task is a program that renews inline; other tasks open their stores themselves. @default none
+   */
+  readonly traces?: string;
   /** The lease's duration, in milliseconds. @default 3000 */
   readonly durationMs?: number;
   /** Called every now and then. */
@@ -70,6 +77,8 @@ export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
   readonly late: readonly string[];
   /** The verdict of `nodelease audit` on all that was written; undefined where the store does not keep that. */
   readonly audit: { readonly code: number | null; readonly verdict: string } | undefined;
+  /** What the model says of it; undefined without traces. */
+  readonly explanation: RunExplanation | undefined;
   /** What was wrong with the objects in the store. */
   readonly storeProblems: readonly string[];
   /** How many times the objects in the store were read, in addition to the reads of the tasks. */
@@ -107,7 +116,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 
 async function observed(options: ChaosOptions, observer: Observer): Promise<ChaosResult> {
   const { store, lengthMs, patienceMs = 0, seed, durationMs = 3_000 } = options;
-  const { shards = 0, tasks = 10, ids = 5, tune = [] } = options;
+  const { shards = 0, tasks = 10, ids = 5, tune = [], traces } = options;
   const longestMs = Math.max(durationMs, ...tune);
   const { url, endpoint } = store.address();
   const operator = {
@@ -117,8 +126,8 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   await initialize(operator, ids, durationMs);
 
   const random = seededRandom(seed);
-  const surroundings: Surroundings = { store, pipe: observer.pipe };
-  const slots = slotSpecs(tasks, { shards, spares: tune.length > 0 }).map(
+  const surroundings: Surroundings = { store, pipe: observer.pipe, traces };
+  const slots = slotSpecs(tasks, { shards, spares: tune.length > 0, traced: traces !== undefined }).map(
     (spec) => new Slot(spec, surroundings, random),
   );
   const faults: FaultRecord[] = [];
@@ -202,6 +211,7 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   return {
     ...facts,
     audit: store.keepsHistory ? await audited(operator) : undefined,
+    explanation: traces === undefined ? undefined : await explained(traces, store),
     findings,
     specs: slots.map(({ spec }) => spec),
     ids,
@@ -217,19 +227,23 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
 
 /**
  * Every other one runs `nodelease run`; two of each kind have a host whose wall clock is wrong; library tasks
- * renew inline and in a worker by turns. With shards all are library tasks. Where some are spared, they are
- * half of each kind.
+ * renew inline and in a worker by turns. With shards all are library tasks, with traces all of them renew inline as
+ * well. Where some are spared, they are half of each kind.
  */
 export function slotSpecs(
   tasks: number,
-  { shards = 0, spares = false }: { readonly shards?: number; readonly spares?: boolean } = {},
+  {
+    shards = 0,
+    spares = false,
+    traced = false,
+  }: { readonly shards?: number; readonly spares?: boolean; readonly traced?: boolean } = {},
 ): SlotSpec[] {
   return Array.from({ length: tasks }, (_, number) => ({
     number,
-    kind: shards === 0 && number % 2 === 0 ? ('run' as const) : ('library' as const),
+    kind: shards === 0 && !traced && number % 2 === 0 ? ('run' as const) : ('library' as const),
     shards,
     spared: spares && number % 4 < 2,
-    keeper: number % 4 < 2 ? ('inline' as const) : ('worker' as const),
+    keeper: traced || number % 4 < 2 ? ('inline' as const) : ('worker' as const),
     clockHours: ([10, 10, -10, -10] as const)[number % 10] ?? (0 as const),
   }));
 }
@@ -273,6 +287,15 @@ async function audited({ options, env }: Operator) {
   const audit = runCli(['audit', '--json', ...options], { env });
   const { code } = await audit.exit;
   return { code, verdict: audit.stdout() || audit.stderr() };
+}
+
+async function explained(traces: string, store: ChaosStore): Promise<RunExplanation> {
+  const { url, endpoint } = store.address();
+  const program = harnessFile('test/chaos/explain-main.ts');
+  const explaining = runProcess(process.execPath, [program, traces, url, endpoint], { env: store.env });
+  const { code } = await explaining.exit;
+  if (code !== 0) throw new Error(`the traces could not be explained: ${explaining.stderr()}`);
+  return JSON.parse(explaining.stdout());
 }
 
 async function initialize(operator: Operator, ids: number, durationMs: number): Promise<void> {

@@ -28,6 +28,8 @@ export interface SlotSpec {
 export interface Surroundings {
   readonly store: ChaosStore;
   readonly pipe: string;
+  /** The folder in which each task leaves its trace. */
+  readonly traces?: string | undefined;
 }
 
 /** A task that runs, as far as it can be signalled. */
@@ -152,7 +154,7 @@ export class Slot {
   }
 
   #start({ url, endpoint }: StoreAddress, env: Record<string, string>): TestProcess {
-    const { pipe } = this.surroundings;
+    const { pipe, traces = '' } = this.surroundings;
     if (this.spec.kind === 'run') {
       const command = [process.execPath, harnessFile('test/chaos/run-actor.ts'), pipe];
       const settings = [
@@ -164,10 +166,11 @@ export class Slot {
       ];
       return runCli(['run', ...settings, '--', ...command], { env });
     }
+    const { keeper, shards } = this.spec;
     const program = harnessFile('test/chaos/library-actor.ts');
     return runProcess(
       process.execPath,
-      [program, pipe, url, endpoint, this.spec.keeper, `${ACQUIRE_TIMEOUT_MS}`, `${this.spec.shards}`],
+      [program, pipe, url, endpoint, keeper, `${ACQUIRE_TIMEOUT_MS}`, `${shards}`, traces],
       { env },
     );
   }

@@ -1,3 +1,4 @@
+import type { RunExplanation } from '../model/merged-trace.js';
 import { describeId, FIRST } from './act.js';
 import type { Tenure, Violation } from './judge.js';
 import type { ChaosProgress, ChaosResult } from './run-chaos.js';
@@ -44,6 +45,7 @@ export function failuresOf(result: ChaosResult): string[] {
     ...findings.violations.map((violation) => describeViolation(violation, result)),
     ...storeProblems,
     ...(audit && audit.code !== 0 ? [`nodelease audit, exit code ${audit.code}: ${audit.verdict}`] : []),
+    ...pathFailures(result),
   ];
   const least = leastTenures(result);
   if (findings.tenures.length < least)
@@ -71,6 +73,17 @@ export function failuresOf(result: ChaosResult): string[] {
     if (UNSENT.includes(signal)) failures.push(`a ${describeSpec(spec)} ended with ${signal}:\n${log}`);
   }
   return failures;
+}
+
+function pathFailures({ explanation, faults }: ChaosResult): string[] {
+  if (explanation === undefined) return [];
+  const { failure, objects, late } = explanation;
+  if (failure !== undefined) return [`no path of the model: ${failure.text}`];
+  const pauses = faults.filter(({ name }) => name === 'pause of the process').length;
+  return [
+    ...(objects === 0 ? ['no lease was traced to the end'] : []),
+    ...(late > pauses ? [`${late} renewals past the stop point, after ${pauses} pauses`] : []),
+  ];
 }
 
 /** How many times a shard had another owner. */
@@ -129,12 +142,22 @@ export function summary(result: ChaosResult): string {
       `  ${name}`,
       times,
     ]),
+    ...(result.explanation ? [['traces', pathOf(result.explanation)] as [string, string]] : []),
     ['audit', result.audit?.verdict.trim() ?? 'the store keeps no history'],
     ['overlaps', counts.overlap],
     ['repeated versions', counts['repeated-version']],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
+}
+
+function pathOf({ events, objects, tasks, forced, unheard, late, leftOut, failure }: RunExplanation): string {
+  const left = Object.entries(leftOut).map(([what, times]) => `, ${times} left out: ${what}`);
+  const found = failure ? 'no path of the model' : 'a path of the model';
+  return [
+    `${found}: ${events} events of ${objects} leases, ${tasks} tasks`,
+    `${unheard} writes applied and not heard of, ${late} renewals late by a pause, ${forced} forced releases of unknown age${left.join('')}`,
+  ].join('; ');
 }
 
 /** How many tasks ended that no fault hit, before they were asked to. */

@@ -30,7 +30,8 @@ class Story {
     return `etag ${this.#etags}`;
   }
 
-  reads(task: string, age = 0, until?: number): this {
+  /** @param meanwhile what happens while the answer is on its way */
+  reads(task: string, age = 0, until?: number, meanwhile: () => void = () => undefined): this {
     const request = this.#request();
     this.events.push({ kind: 'asks', request, ...this.#of(task, until) });
     this.passes(1).events.push({
@@ -42,6 +43,7 @@ class Story {
       etag: this.etag,
       age,
     });
+    meanwhile();
     this.passes(1).events.push({ kind: 'hears', request, answer: 'read', time: 0, ...this.#of(task, until) });
     return this;
   }
@@ -82,8 +84,12 @@ class Story {
     return until;
   }
 
+  explained(stops = false) {
+    return explain({ vacant: new Map([[KEY, 'etag 0']]), events: this.events, stops });
+  }
+
   get problem(): string | undefined {
-    return explain({ vacant: new Map([[KEY, 'etag 0']]), events: this.events }).failure?.text;
+    return this.explained().failure?.text;
   }
 
   #of(task: string, until?: number) {
@@ -130,6 +136,20 @@ describe('a trace', () => {
     expect(story.problem).toBeUndefined();
   });
 
+  it('has a claim that is found though an operator has taken the id away while the answer was on its way', () => {
+    const story = new Story();
+    story.reads('task 1');
+    const until = story.now + DURATION_MS;
+    const claim = story.sends('task 1', held(1));
+    story.applies(claim).hears('task 1', claim, 'unknown');
+    story.reads('task 1', 0, undefined, () => {
+      story.reads('operator');
+      story.applies(story.sends('operator', { kind: 'released', version: 2, durationMs: DURATION_MS }));
+    });
+    story.holds('task 1', until);
+    expect(story.problem).toBeUndefined();
+  });
+
   it.each<readonly [string, TracedObject, { etag?: string; late?: number; early?: number }, RegExp]>([
     ['with another duration', held(1, 1, 7_000), {}, /its duration is 7000 ms, that of the model 6000 ms/],
     ['with another version', held(2, 1), {}, /its version is 2, that of its tenure 1/],
@@ -146,6 +166,14 @@ describe('a trace', () => {
     const until = story.acquires('task 1', 1) - early;
     story.passes(late).sends('task 1', object, { until, ...(etag !== undefined && { etag }) });
     expect(story.problem).toMatch(problem);
+  });
+
+  it('has a renewal past the stop point where tasks may be stopped, and counts it', () => {
+    const story = new Story();
+    const until = story.acquires('task 1', 1);
+    story.passes(5_100).sends('task 1', held(1, 1), { until });
+    expect(story.explained(true)).toMatchObject({ failure: undefined, late: 1 });
+    expect(story.explained(false)).toMatchObject({ failure: expect.anything() });
   });
 
   it('has no renewal without a look where one was refused', () => {

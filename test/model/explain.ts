@@ -10,6 +10,8 @@ export interface Explanation {
   readonly objects: number;
   /** Objects that were left at an event of which the model has nothing, by what it was. */
   readonly leftOut: Readonly<Record<string, number>>;
+  /** Renewals past the stop point, by tasks that were stopped just before. */
+  readonly late: number;
   /** The first event that has no path. */
   readonly failure: { readonly at: number; readonly text: string } | undefined;
 }
@@ -21,16 +23,19 @@ export interface Explanation {
  * A read is one step, in which the store answers. What its task makes of the answer comes when it hears it, by its clock
  * of that moment.
  */
-export function explain({ vacant, events }: Trace): Explanation {
+export function explain({ vacant, events, stops }: Trace): Explanation {
   const reads = readsBehindWrites(events);
   const settings = new TracedSettings();
-  const paths = new Map([...vacant].map(([key, etag]) => [key, new LeasePath(key, etag, settings, reads)]));
+  const paths = new Map(
+    [...vacant].map(([key, etag]) => [key, new LeasePath(key, etag, settings, reads, stops)]),
+  );
   const created = new Map<number, TracedObject>();
   const leftOut: Record<string, number> = {};
   const leave = (what: string) => {
     leftOut[what] = (leftOut[what] ?? 0) + 1;
   };
   let explained = 0;
+  const late = () => [...paths.values()].reduce((sum, path) => sum + path.late, 0);
   for (const event of events) {
     if (event.kind === 'settings') {
       settings.add(event);
@@ -41,7 +46,7 @@ export function explain({ vacant, events }: Trace): Explanation {
       if (event.kind === 'sends') created.set(event.request, event.object);
       if (event.kind !== 'applied') continue;
       const isVacant = created.get(event.request)?.kind === 'vacant';
-      const made = new LeasePath(event.key, event.etag, settings, reads);
+      const made = new LeasePath(event.key, event.etag, settings, reads, stops);
       if (!isVacant) {
         made.left = 'created by a claim';
         leave(made.left);
@@ -53,11 +58,17 @@ export function explain({ vacant, events }: Trace): Explanation {
     const problem = path.follow(event);
     if (path.left !== undefined) leave(path.left);
     if (problem !== undefined)
-      return { events: explained, objects: 0, leftOut, failure: { at: event.at, text: problem } };
+      return {
+        events: explained,
+        objects: 0,
+        leftOut,
+        late: late(),
+        failure: { at: event.at, text: problem },
+      };
     explained += 1;
   }
   const objects = [...paths.values()].filter(({ left }) => left === undefined).length;
-  return { events: explained, objects, leftOut, failure: undefined };
+  return { events: explained, objects, leftOut, late: late(), failure: undefined };
 }
 
 function readsBehindWrites(events: readonly TraceEvent[]): ReadsBehindWrites {

@@ -5,10 +5,13 @@ import {
   type Known,
   NEVER_HELD,
   NEW_TASK,
+  NO_WRITE,
+  OLD,
   refusesNewest,
   type State,
   type Task,
   taskOf,
+  withTask,
 } from './lease-model.js';
 import {
   begins,
@@ -27,6 +30,7 @@ import {
   releasesAgain,
   renews,
   renewsAtOnce,
+  renewsLate,
   sees,
 } from './lease-task.js';
 import { answerOf, type ObjectEvent, type Traced, type TracedObject } from './lease-trace.js';
@@ -83,6 +87,8 @@ export interface ReadsBehindWrites {
 export class LeasePath {
   /** Why it is not followed any more. */
   left: string | undefined;
+  /** How many renewals were sent past the stop point, by a task that was stopped. */
+  late = 0;
   #states: readonly State[] = [{ object: NEVER_HELD, tasks: [] }];
   #version = 0;
   /** The request that wrote what is in the object, if a task holds it. */
@@ -90,8 +96,8 @@ export class LeasePath {
   readonly #vacant: string;
   readonly #numbers = new Map<string, number>();
   readonly #askers = new Map<number, string>();
-  /** The version that each task has claimed last. */
-  readonly #claimed = new Map<number, number>();
+  /** The version that each task has claimed last, and the request. */
+  readonly #claimed = new Map<number, { readonly version: number; readonly request: number }>();
   readonly #clocks: number[] = [];
   readonly #writes = new Map<number, SentWrite>();
   readonly #sent = new Set<string>();
@@ -110,6 +116,8 @@ export class LeasePath {
     private etag: string,
     private readonly settings: TracedSettings,
     private readonly reads: ReadsBehindWrites,
+    /** Whether a task may be stopped between two readings of its clock. */
+    private readonly stops = false,
   ) {
     this.#vacant = etag;
   }
@@ -180,20 +188,20 @@ export class LeasePath {
       return role === 'claim' || role === 'renewal' ? [] : this.#states;
     }
     this.#sent.add(markOf(object));
-    if (role === 'claim') this.#claimed.set(t, object.version);
+    if (role === 'claim') this.#claimed.set(t, { version: object.version, request });
     if (role === 'release' && event.until !== undefined) {
       this.#problem = 'it still believes in its lease';
       return [];
     }
     const act =
       role === 'claim' ? claims : role === 'renewal' ? this.#believing(event, t, renews) : this.#giving(t);
-    const tenure = this.#claimed.get(t);
+    const tenure = this.#claimed.get(t)?.version;
     if (object.version !== tenure) {
       this.#problem = `its version is ${object.version}, that of its tenure ${tenure}`;
       return [];
     }
     return reached(this.#states, t, this.#bounds, act)
-      .concat(role === 'renewal' ? this.#renewsAtOnce(event, t) : [])
+      .concat(role === 'renewal' ? [...this.#renewsAtOnce(event, t), ...this.#renewsLate(event, t)] : [])
       .map((state) => named(state, t, request))
       .filter((state) => this.#isSent(state, t, object, etag));
   }
@@ -206,6 +214,13 @@ export class LeasePath {
     return each(doubt.states, t, this.#bounds, (state, task, bounds) =>
       renewsAtOnce(state, task, bounds, this.#seenIn(state, task, look)),
     );
+  }
+
+  #renewsLate(event: Traced<'sends'>, t: number): readonly State[] {
+    if (!this.stops) return [];
+    const late = each(this.#states, t, this.#bounds, this.#believing(event, t, renewsLate));
+    if (late.length > 0) this.late += 1;
+    return late;
   }
 
   /** Whether the model has sent the same write: with this duration, on this condition. */
@@ -271,7 +286,19 @@ export class LeasePath {
       const shown = this.#seenIn(state, t, look);
       const found = findsOwn(state, t, shown);
       // A contender that has lost sight of its claim may read the object as any other task.
-      return found.length > 0 ? found : [...findsClaim(state, t, this.#bounds, shown), state];
+      return found.length > 0
+        ? found
+        : [...findsClaim(this.#withClaim(state, t, shown), t, this.#bounds, shown), state];
+    });
+  }
+
+  /** With the claim that an answer has shown, though another write has replaced it while the answer was on its way. */
+  #withClaim(state: State, t: number, shown: Known | undefined): State {
+    const { step, newest } = taskOf(state, t);
+    const isGone = step === 'reads its claim back' && newest.at === 'nowhere';
+    if (!isGone || shown === undefined || shown.name !== this.#claimed.get(t)?.request) return state;
+    return withTask(state, t, {
+      newest: { ...NO_WRITE, ...shown, at: 'unheard', version: OLD, stands: false },
     });
   }
 

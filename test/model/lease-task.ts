@@ -160,6 +160,13 @@ export const renews: Act = (state, t, bounds) => {
   return sent(state, t, bounds, 'renews', 'held');
 };
 
+/** It was stopped after it had decided on a renewal, which it sends past the stop point. */
+export const renewsLate: Act = (state, t, bounds) => {
+  const { step, known } = taskOf(state, t);
+  if (step !== 'holds' || inTime(known, bounds)) return IMPOSSIBLE;
+  return sent(state, t, bounds, 'renews', 'held');
+};
+
 /** It hears that its renewal was applied. */
 export const isRenewed: Act = (state, t, bounds) => {
   const { step, newest, known } = taskOf(state, t);

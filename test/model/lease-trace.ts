@@ -8,6 +8,18 @@ export interface TracedObject {
   readonly renewal?: number | undefined;
 }
 
+/** What the model knows of an object with this body. */
+export function tracedObject(body: string): TracedObject {
+  if (body === '') return { kind: 'vacant', version: 0, durationMs: 0 };
+  const fields = JSON.parse(body) as Partial<TracedObject> & {
+    readonly taskId?: string;
+    readonly retired?: boolean;
+  };
+  const { version = 0, durationMs = 0, nonce, renewal, taskId, retired } = fields;
+  const kind = taskId !== undefined ? 'held' : retired ? 'retired' : 'released';
+  return { kind, version, durationMs, nonce, renewal };
+}
+
 interface OfTask {
   readonly key: string;
   readonly task: string;
@@ -67,4 +79,6 @@ export interface Trace {
   /** The etag of each object that no task has held yet. */
   readonly vacant: ReadonlyMap<string, string>;
   readonly events: readonly TraceEvent[];
+  /** Whether a task may be stopped between any two steps: between two readings of the clock as well. @default false */
+  readonly stops?: boolean;
 }

@@ -2,7 +2,7 @@ import { CLUSTER_KEY } from '../../../src/core/lease/model/cluster-config.js';
 import type { Lease, LeaseLostError } from '../../../src/core/lease/model/lease.js';
 import { leaseKey, nodeIdOf } from '../../../src/core/lease/model/lease-state.js';
 import type { StoredObject, StoreError, WriteResult } from '../../../src/core/store/lease-store.js';
-import type { Trace, TracedObject, TraceEvent } from '../../model/lease-trace.js';
+import { type Trace, type TraceEvent, tracedObject } from '../../model/lease-trace.js';
 import type { WatchedTask } from '../checks/invariants.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';
@@ -57,7 +57,7 @@ export class LeaseRecorder implements Trace {
     };
     const sent = this.#ofTask(key, task, process);
     if (body === undefined) events.push({ kind: 'asks', request, ...sent });
-    else events.push({ kind: 'sends', request, object: traced(body), etag, ...sent });
+    else events.push({ kind: 'sends', request, object: tracedObject(body), etag, ...sent });
     return {
       apply: (sender: Sender) => {
         const reply = call.apply(sender);
@@ -122,15 +122,4 @@ export class LeaseRecorder implements Trace {
     const { durationMs, graceMs } = JSON.parse(body) as { durationMs: number; graceMs: number };
     this.events.push({ kind: 'settings', at: this.world.scheduler.now, key: '', durationMs, graceMs });
   }
-}
-
-function traced(body: string): TracedObject {
-  if (body === '') return { kind: 'vacant', version: 0, durationMs: 0 };
-  const fields = JSON.parse(body) as Partial<TracedObject> & {
-    readonly taskId?: string;
-    readonly retired?: boolean;
-  };
-  const { version = 0, durationMs = 0, nonce, renewal, taskId, retired } = fields;
-  const kind = taskId !== undefined ? 'held' : retired ? 'retired' : 'released';
-  return { kind, version, durationMs, nonce, renewal };
 }

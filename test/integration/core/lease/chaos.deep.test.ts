@@ -250,6 +250,8 @@ describe('a chaos run', () => {
     [['--minutes', 'soon'], 'Expected a number'],
     [['--minutes', '1', '--tasks', '1.5'], 'Expected a whole number'],
     [['--minutes', '1', '--duration', '3'], 'Expected a time'],
+    [['--minutes', '1', '--store', 'postgres', '--traces'], '--traces: expected s3 or etcd'],
+    [['--minutes', '1', '--shards', '8', '--traces'], '--traces: expected no --shards'],
     [['--minutes', '1', 'extra'], 'too many arguments'],
   ])('with the arguments %j says what is wrong with them, and exits with 64', async (args, says) => {
     const command = runProcess(process.execPath, [harnessFile('test/chaos/main.ts'), ...args]);
