@@ -188,6 +188,7 @@ const PLANTED: readonly (readonly [what: string, breach: Breach, plant: (scene: 
       ['an earlier tick', { tick: 4 }],
       ['a second claim of a tick', { nonce: 'b' }],
       ['a tick that is claimed again after its end', { startedAt: 7 }],
+      ['another attempt of a tick after its success', { attempt: 2, nonce: 'b' }],
     ] as const
   ).map(
     ([what, more]) =>

@@ -8,10 +8,13 @@ import { decodeTick, TICK_KEY, type TickRecord } from '../../node/locks/tick.js'
 import { decodeMap, SHARDS_KEY, type ShardMap } from '../../node/shards/shard-map.js';
 import { type Breach, isEnd, judgeWrite, mayFollow, mayFollowTick, trustOf } from './judge-write.js';
 
-const KEY = /^((?:locks\/(?:[^/]+\/)?)?)(?:\d+|shards|tick)\.json$/;
+const KEY = /^(?:((?:locks\/(?:[^/]+\/)?)?)(?:\d+|shards)|(locks\/[^/]+\/)tick)\.json$/;
 
 /** The folder of a lease object, a map of shards, or a tick, with a slash; undefined for every other key. */
-export const folderOf = (key: string) => KEY.exec(key)?.[1];
+export function folderOf(key: string): string | undefined {
+  const [, folder, ofTick] = KEY.exec(key) ?? [];
+  return folder ?? ofTick;
+}
 
 /** What broke a promise. Times are in milliseconds since the Unix epoch, and not finite where the store keeps none. */
 export interface BreachReport {

@@ -77,9 +77,13 @@ export function mayFollow(older: ShardMap, newer: ShardMap): boolean {
   return newer.epoch > older.epoch && newer.shards.every(isNext);
 }
 
-/** Whether a tick may follow another one: a later one, another attempt, the outcome, or `once --forget` (rule O2). */
+/**
+ * Whether a tick may follow another one: a later one, `once --forget`, or, unless the older one has succeeded,
+ * its outcome or another attempt (rules O2 and O5).
+ */
 export function mayFollowTick(older: TickRecord, newer: TickRecord): boolean {
   if (newer.tick > older.tick || newer.outcome === 'forgotten') return true;
-  const isOutcome = newer.nonce === older.nonce && older.outcome === undefined;
-  return newer.tick === older.tick && (newer.attempt > older.attempt || isOutcome);
+  const { outcome } = older;
+  if (newer.tick < older.tick || (outcome !== undefined && outcome !== 'failed')) return false;
+  return newer.attempt > older.attempt || (newer.nonce === older.nonce && outcome === undefined);
 }

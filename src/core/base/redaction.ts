@@ -22,8 +22,11 @@ const SECRET_TEXTS: readonly (readonly [pattern: RegExp, replacement: string])[]
     /(^|[\s"'(=])(?!file:)[^\s"'\\:@/{}()=]{1,128}:(?!\/|\d{1,5}\/)(?:[^\s"\\]|\\[^n]){1,256}@/g,
     `$1${REDACTED}@`,
   ],
-  // Of connection strings, the parameters of a URL, and shared access signatures of Azure.
-  [/((?:password|secret|accountkey|\bsig)=)(?:[^\s&;"\\]|\\[^n]){1,256}/gi, `$1${REDACTED}`],
+  // Of connection strings, of the parameters of a URL, of signed URLs.
+  [
+    /((?:passw(?:or)?d|client_secret|secret_access_key|security-token|(?:account|access)_?key|signature|[?&]sig)=)(?:'[^'"\\]*'|(?:[^\s&;"\\]|\\[^n])+)/gi,
+    `$1${REDACTED}`,
+  ],
   [/\b(Bearer +)[A-Za-z0-9._~+/-]{8,}=*/gi, `$1${REDACTED}`],
 ];
 

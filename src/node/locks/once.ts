@@ -219,7 +219,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
       const recorded = await ticks.write(ended, etag, forever).catch(() => undefined);
       await lock.release();
       await close();
-      return recorded && outcome;
+      return recorded === undefined ? undefined : outcome;
     };
     let ending: ReturnType<typeof finish> | undefined;
     const end = (outcome: NonNullable<TickRecord['outcome']>) => {

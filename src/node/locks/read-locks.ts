@@ -1,5 +1,5 @@
 import { concurrently, REQUESTS_AT_ONCE } from '../../core/base/concurrently.js';
-import type { LeaseUnreadableError } from '../../core/lease/model/lease-codec.js';
+import { explain } from '../../core/base/errors.js';
 import { nodeStatus, readingOf } from '../../core/lease/operate/inspect.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../core/lease/session/store-session.js';
 import type { ListedObject, StoredObject } from '../../core/store/lease-store.js';
@@ -64,9 +64,10 @@ export function locksReader(session: StoreSession) {
         problem = null,
       } = lease;
       const until = holder === null ? null : (lease.timestamp ?? null);
+      const tick = tickReport(known.get(name + TICK));
       return {
-        ...{ name, state, holder, token, since, until, problem, once: null },
-        ...tickReport(known.get(name + TICK)),
+        ...{ name, state, holder, token, since, until, once: null, ...tick },
+        problem: problem ?? tick.problem ?? null,
       };
     });
   };
@@ -77,6 +78,6 @@ function tickReport(object: StoredObject | undefined): Partial<LockReport> {
   try {
     return object ? { once: decodeTick(object.body) } : {};
   } catch (error) {
-    return { problem: `${TICK_KEY} ${(error as LeaseUnreadableError).problem}` };
+    return { problem: explain(error) };
   }
 }

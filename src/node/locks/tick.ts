@@ -5,6 +5,7 @@ import { detached, type LeaseListener } from '../../core/lease/model/lease.js';
 import {
   type LeaseUnreadableError,
   parseObject,
+  readAs,
   readInteger,
   readTime,
 } from '../../core/lease/model/lease-codec.js';
@@ -168,8 +169,10 @@ export class Ticks {
 
 /** @throws {LeaseUnreadableError} where it lacks what decisions depend on */
 export function decodeTick(body: string): TickRecord {
-  const fields = parseObject(body);
-  readTime(fields, 'tick');
-  readInteger(fields, 'attempt', 1);
-  return fields as unknown as TickRecord;
+  return readAs(TICK_KEY, () => {
+    const fields = parseObject(body);
+    readTime(fields, 'tick');
+    readInteger(fields, 'attempt', 1);
+    return fields as unknown as TickRecord;
+  });
 }

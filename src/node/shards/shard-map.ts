@@ -2,7 +2,12 @@ import type { RandomSource } from '../../core/base/clock.js';
 import { ConfigError, explain } from '../../core/base/errors.js';
 import { Overtaken } from '../../core/lease/hold/holder.js';
 import { type ClusterConfig, MAX_SHARDS } from '../../core/lease/model/cluster-config.js';
-import { LeaseUnreadableError, parseObject, readInteger } from '../../core/lease/model/lease-codec.js';
+import {
+  LeaseUnreadableError,
+  parseObject,
+  readAs,
+  readInteger,
+} from '../../core/lease/model/lease-codec.js';
 import { MAX_NODE_IDS } from '../../core/lease/model/lease-state.js';
 import {
   changeCluster,
@@ -110,12 +115,7 @@ function shortest(list: readonly number[], usual: number) {
 
 /** @throws {LeaseUnreadableError} when the object is no map, or contradicts itself */
 export function decodeMap(body: string): ShardMap {
-  try {
-    return decoded(body);
-  } catch (error) {
-    if (!(error instanceof LeaseUnreadableError)) throw error;
-    throw new LeaseUnreadableError(error.problem, error.cause, false, SHARDS_KEY);
-  }
+  return readAs(SHARDS_KEY, () => decoded(body));
 }
 
 function decoded(body: string): ShardMap {

@@ -176,9 +176,10 @@ function mistakeIn(command: Command, code: string, words: readonly string[]): st
     case 'commander.unknownOption': {
       const [word = ''] = command.parseOptions([...args]).unknown;
       const [flag = ''] = word.split('=', 1);
-      if (options.some(({ long }) => long === flag)) return `option '${flag}' takes no value`;
-      const known = options.map((option) => option.name());
-      const near = nearest(flag.slice('--'.length), [...known, 'help']);
+      const known = [...options.map((option) => option.name()), 'help'];
+      const name = flag.slice('--'.length);
+      if (known.includes(name)) return `option '${flag}' takes no value`;
+      const near = nearest(name, known);
       const order = commands.length > 0 ? ': options follow the command' : '';
       return `unknown option '${flag}'${near === undefined ? '' : ` (Did you mean --${near}?)`}${order}`;
     }

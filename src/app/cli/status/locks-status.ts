@@ -27,7 +27,7 @@ export function locksStatus({ settings, ...call }: Call<ShowOptions>): Promise<n
       const columns = locks.some(({ once }) => once) ? [...COLUMNS, ...TICKS] : COLUMNS;
       const rows = locks.map(({ name, state, holder, token, since, until, problem, once }) => [
         name,
-        problem ?? state,
+        [holder && state, problem].filter(Boolean).join(', ') || state,
         holder ?? '',
         `${token}`,
         formatTime(since),

@@ -15,10 +15,10 @@ export function locksPanel({ hello }: ClusterModel) {
 
 function lockItem({ name, state, holder, token, since, until, problem }: LockReport) {
   const times = `since ${timeText(since ?? 0)}, until ${timeText(until ?? 0).slice(11)}`;
-  const [kind, text] = problem
-    ? ['damaged', bad(problem)]
-    : holder
-      ? [state, `${state} by ${shortName(holder)}, token ${token}, ${times}`]
+  const [kind, text] = holder
+    ? [state, `${state} by ${shortName(holder)}, token ${token}, ${times}`]
+    : problem
+      ? ['damaged', bad(problem)]
       : ['free', `free, last token ${token}`];
   return h('li', null, mark(kind), h('b', null, name), h('span', null, text));
 }

@@ -1,6 +1,6 @@
 import { ConfigError } from '../../base/errors.js';
 import { LeaseUnreadableError, parseObject, readInteger, readTime } from './lease-codec.js';
-import { DURATION_MS, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-state.js';
+import { DURATION_MS, END_OF_TIME, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-state.js';
 
 /**
  * The settings that every contender must share, kept in `cluster.json` (docs/design/protocol.md, "Lease
@@ -238,8 +238,8 @@ export function decodeCluster(body: string): ClusterConfig {
 /** A change is for people: what cannot be shown is left out. */
 function isChange(change: unknown): change is TimesChange {
   const { at, from, to } = Object(change);
-  const time = new Date(at).getTime();
-  return Number.isSafeInteger(time + from?.durationMs + from?.graceMs + to?.durationMs + to?.graceMs);
+  const sum = at + from?.durationMs + from?.graceMs + to?.durationMs + to?.graceMs;
+  return Number.isSafeInteger(sum) && at < END_OF_TIME;
 }
 
 function readEpoch({ store, mark, settling }: Record<string, unknown>): StoreEpoch {

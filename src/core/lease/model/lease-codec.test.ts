@@ -324,6 +324,8 @@ describe('cluster.json', () => {
       { at: 1, from: times },
       { at: 1, to: times },
       { at: 'x', from: times, to: times },
+      { at: '2026-01-01', from: times, to: times },
+      { at: 1.5, from: times, to: times },
       // No date.
       { at: 8.7e15, from: times, to: times },
     ];

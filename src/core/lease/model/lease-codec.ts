@@ -45,6 +45,16 @@ export class LeaseUnreadableError extends NodeLeaseError {
   }
 }
 
+/** Has the errors of `read` name another object than a lease. @throws {LeaseUnreadableError} */
+export function readAs<T>(object: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof LeaseUnreadableError)) throw error;
+    throw new LeaseUnreadableError(error.problem, error.cause, false, object);
+  }
+}
+
 /** Of the texts that are taken for a history, in characters. */
 const MOST_HISTORY = 1_000;
 

@@ -43,8 +43,8 @@ export interface GivenEndpoint {
 export function givenEndpoint(service: string, option: string | undefined): GivenEndpoint | undefined {
   if (option !== undefined) return { name: 'endpoint', url: option };
   const variables = [`AWS_ENDPOINT_URL_${service}`, 'AWS_ENDPOINT_URL'];
-  const name = variables.find((variable) => process.env[variable]);
-  return name ? { name, url: process.env[name] ?? '' } : undefined;
+  const given = variables.map((name) => ({ name, url: process.env[name]?.trim() ?? '' }));
+  return given.find(({ url }) => url);
 }
 
 type AwsConfig = Pick<

@@ -16,10 +16,12 @@ export const POSTGRES: StoreKind<PostgresStoreOptions> = {
     const [database, below] = splitPath(path);
     const decoded = (part: string) => {
       try {
-        return decodeURIComponent(part);
+        const text = decodeURIComponent(part);
+        if (!/\p{Cc}/u.test(text)) return text;
       } catch {
-        return fail(`%25 for a percent sign in ${SUCH_AS}`);
+        // As below.
       }
+      return fail(`percent-encoded text (%25 for a percent sign) in ${SUCH_AS}`);
     };
     const prefix = parsePrefix(below, SUCH_AS, fail);
     if (database === '' || prefix === '')
