@@ -15,8 +15,8 @@ export interface DynamoDbStoreOptions extends ObjectStoreOptions, AwsAccess {
 /**
  * Makes a store with its own client, whose ages this process observes. Nothing is sent yet.
  *
- * @throws {ConfigError} when `@aws-sdk/client-dynamodb` is missing, and when no region is known and no endpoint
- * is given
+ * @throws {ConfigError} when `@aws-sdk/client-dynamodb` is missing, when no region is known and no endpoint is given,
+ * and for one that is no server's URL
  */
 export async function openDynamoDbStore(options: DynamoDbStoreOptions): Promise<LeaseStore> {
   const { table, prefix, clock } = checked(options, {

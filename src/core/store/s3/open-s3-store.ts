@@ -11,7 +11,7 @@ export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3C
 
 /**
  * Makes a store with its own client. Nothing is sent yet.
- * @throws {ConfigError} when no region is known and no endpoint is given
+ * @throws {ConfigError} when no region is known and no endpoint is given, and for one that is no server's URL
  */
 export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore> {
   checked(options, { bucket: NAME, prefix: TEXT, endpoint: maybe(TEXT), region: maybe(TEXT) });
@@ -27,7 +27,7 @@ export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore
 
 /**
  * Makes the SDK's client with its own retries off.
- * @throws {ConfigError} when no region is known and no endpoint is given
+ * @throws {ConfigError} when no region is known and no endpoint is given, and for one that is no server's URL
  */
 export async function createS3Client(options: S3ClientOptions): Promise<S3Client> {
   const endpoint = givenEndpoint('S3', options.endpoint);
