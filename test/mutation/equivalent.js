@@ -63,6 +63,20 @@ export const EQUIVALENT = {
       why: 'only acquired and not-free are compared with',
     },
   ],
+  'src/core/lease/acquire/bootstrap.ts': [
+    {
+      line: "if (cluster.config.bootstrapped) return 'known';",
+      from: "'known'",
+      to: '""',
+      why: 'only completed and incomplete are compared with',
+    },
+    {
+      line: 'for (let i = order.length - 1; i > 0; i -= 1) {',
+      from: 'i > 0',
+      to: 'i >= 0',
+      why: 'the first of them changes places with itself',
+    },
+  ],
   'src/core/lease/acquire/claim.ts': [
     {
       line: "readonly #refusalSeen = { 'If-None-Match': false, 'If-Match': false };",

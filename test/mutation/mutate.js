@@ -109,10 +109,10 @@ async function kill(ids, number) {
     if (id in always && !killed.has(id)) {
       const outcome = await vitest(
         `always-${number}`,
-        { ...job, durations },
+        { ...job, durations, longestMs: LIMITS_MS.at(-1) },
         { __STRYKER_ACTIVE_MUTANT__: id },
       );
-      if (outcome !== 'passed') killed.set(id, 'k');
+      if (outcome !== 'passed') killed.set(id, outcome === 'stuck' ? 't' : 'k');
     }
 }
 
