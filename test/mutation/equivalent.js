@@ -77,6 +77,56 @@ export const EQUIVALENT = {
       why: 'the first of them changes places with itself',
     },
   ],
+  'src/core/lease/acquire/candidate-scan.ts': [
+    {
+      line: '#pageStarts: readonly (string | undefined)[] = [undefined];',
+      from: '[undefined]',
+      to: '[]',
+      why: 'its only place is undefined, as a missing one is',
+    },
+    {
+      line: 'return this.#scan(cluster, listing, { isAfterSettings: false });',
+      from: '{ isAfterSettings: false }',
+      to: '{}',
+      why: 'an undefined field is as false',
+    },
+    {
+      line: 'this.#notBefore.set(key, { etag: row?.etag, time: until });',
+      from: 'row?.etag',
+      to: 'row.etag',
+      why: 'only what was read is dismissed, and it has a row',
+    },
+    {
+      line: 'if (time > now && time < (first?.at ?? Number.POSITIVE_INFINITY)) first = { key, at: time };',
+      from: 'time > now',
+      to: 'time >= now',
+      why: 'an instant',
+    },
+    {
+      line: 'if (time > now && time < (first?.at ?? Number.POSITIVE_INFINITY)) first = { key, at: time };',
+      from: 'time < (first?.at ?? Number.POSITIVE_INFINITY)',
+      to: 'time <= (first?.at ?? Number.POSITIVE_INFINITY)',
+      why: 'either of two that expire at once will do',
+    },
+    {
+      line: 'for (const { key, etag } of this.#notBefore.size === 0 ? [] : listing.objects) this.#forget(key, etag);',
+      from: 'this.#notBefore.size === 0',
+      to: 'false',
+      why: 'it saves time, and decides nothing',
+    },
+    {
+      line: 'for (const { key, etag } of this.#notBefore.size === 0 ? [] : listing.objects) this.#forget(key, etag);',
+      from: '[]',
+      to: '["Stryker was here"]',
+      why: 'a text has no key',
+    },
+    {
+      line: 'for (let [from, to] = [prefix, prefix + 1]; from < size; from *= 10, to *= 10)',
+      from: 'from < size',
+      to: 'from <= size',
+      why: 'the last one adds 0',
+    },
+  ],
   'src/core/lease/acquire/claim.ts': [
     {
       line: "readonly #refusalSeen = { 'If-None-Match': false, 'If-Match': false };",
@@ -125,6 +175,64 @@ export const EQUIVALENT = {
       from: 'clock.monotonic() >= until',
       to: 'clock.monotonic() > until',
       why: 'an instant',
+    },
+  ],
+  'src/core/lease/acquire/partial-listing.ts': [
+    {
+      line: 'latest: readonly ListedObject[] = [];',
+      from: '[]',
+      to: '["Stryker was here"]',
+      why: 'read after a page only',
+    },
+    {
+      line: 'const isUpToHere = this.#after !== undefined && key <= this.#after;',
+      from: 'this.#after !== undefined',
+      to: 'true',
+      why: 'no key is below undefined',
+    },
+    {
+      line: 'this.pageStarts = [undefined];',
+      from: '[undefined]',
+      to: '[]',
+      why: 'its only place is undefined, as a missing one is',
+    },
+    {
+      line: 'const isInRound = (key: string) => !this.#wrapped || start === undefined || key <= start;',
+      from: 'start === undefined',
+      to: 'false',
+      why: 'what begins at the first key does not wrap',
+    },
+    {
+      line: 'if (more && last !== undefined && (!this.#wrapped || start === undefined || last < start)) {',
+      from: 'last !== undefined',
+      to: 'true',
+      why: 'an empty page with more to come is none in key order',
+    },
+    {
+      line: 'if (more && last !== undefined && (!this.#wrapped || start === undefined || last < start)) {',
+      from: 'start === undefined',
+      to: 'false',
+      why: 'what begins at the first key does not wrap',
+    },
+  ],
+  'src/core/lease/acquire/preference.ts': [
+    {
+      line: 'if (row === undefined || row.etag !== before?.etag || !this.#isHeld(row, cluster.config))',
+      from: 'before?.etag',
+      to: 'before.etag',
+      why: 'a former id has a row',
+    },
+    {
+      line: 'return (b.row?.age.min ?? 0) - (a.row?.age.min ?? 0);',
+      from: 'b.row?.age',
+      to: 'b.row.age',
+      why: 'only candidates with a row are sorted',
+    },
+    {
+      line: 'return (b.row?.age.min ?? 0) - (a.row?.age.min ?? 0);',
+      from: 'a.row?.age',
+      to: 'a.row.age',
+      why: 'only candidates with a row are sorted',
     },
   ],
   'src/core/lease/acquire/settled-epoch.ts': [

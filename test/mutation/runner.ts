@@ -37,7 +37,7 @@ export default class MutationRunner extends TestRunner {
 
   override onBeforeTryTask(test: RunnerTask, { repeats = 0 } = {}): void {
     super.onBeforeTryTask(test);
-    this.#begun = performance.now();
+    this.#begun = spentMs();
     const [id, hits = 0] = this.#todo[repeats] ?? [];
     if (id === undefined) {
       mutation.currentTestId = repeats === 0 ? test.id : undefined;
@@ -70,7 +70,7 @@ export default class MutationRunner extends TestRunner {
   async onAfterRetryTask(test: RunnerTestCase, { repeats }: { repeats: number }): Promise<void> {
     const { id, file, result } = test;
     mutation.activeMutant = undefined;
-    durations[id] = performance.now() - this.#begun;
+    durations[id] = spentMs() - this.#begun;
     durations[file.filepath] = (durations[file.filepath] ?? 0) + durations[id];
     const [mutant] = this.#todo[repeats] ?? [];
     if (result?.state !== 'fail') return;
@@ -104,11 +104,15 @@ export default class MutationRunner extends TestRunner {
 /** Time that it has waited or worked. The time of other processes on the same processor does not count. */
 function spentMs(): number {
   const { user, system } = process.cpuUsage();
-  return performance.eventLoopUtilization().idle + (user + system) / 1_000;
+  return idleMs() + (user + system) / 1_000;
+}
+
+function idleMs(): number {
+  return performance.eventLoopUtilization().idle;
 }
 
 async function isBusy(): Promise<boolean> {
-  const before = performance.eventLoopUtilization();
+  const [idleBefore, spentBefore] = [idleMs(), spentMs()];
   await new Promise((resolve) => setTimeout(resolve, 30));
-  return performance.eventLoopUtilization(before).utilization > 0.2;
+  return idleMs() - idleBefore < 0.8 * (spentMs() - spentBefore);
 }
