@@ -249,6 +249,50 @@ export const EQUIVALENT = {
       why: 'only settled and recorded are compared with',
     },
   ],
+  'src/core/lease/acquire/wait-for-free-id.ts': [
+    {
+      line: 'const spread = 1 + SPREAD * (2 * random.next() - 1);',
+      from: '1 + SPREAD * (2 * random.next() - 1)',
+      to: '1 - SPREAD * (2 * random.next() - 1)',
+      why: 'the jitter is the same in both directions',
+    },
+    {
+      line: "const times = this.#begun ? 'again' : 'first';",
+      from: "'again'",
+      to: '""',
+      why: 'only first is compared with',
+    },
+    {
+      line: 'if (this.#ending !== ending) return;',
+      from: 'this.#ending !== ending',
+      to: 'false',
+      why: 'no watch begins before the last one has ended, and none after the wait',
+    },
+    {
+      line: 'const watching = async () => store.changed?.(ending.signal, (change) => this.#note(change));',
+      from: 'store.changed?.(ending.signal, (change) => this.#note(change))',
+      to: 'store.changed(ending.signal, change => this.#note(change))',
+      why: 'only a store with this method is watched',
+    },
+    {
+      line: "ending?.abort(new Error('the wait has ended'));",
+      from: "'the wait has ended'",
+      to: '""',
+      why: 'the reason of an abort that no caller reads',
+    },
+    {
+      line: 'const isHeld = id !== undefined && size !== undefined && size > nativeCodec.tombstoneMaxBytes;',
+      from: 'size !== undefined',
+      to: 'true',
+      why: 'undefined is not above a size',
+    },
+    {
+      line: 'else if (!isHeld) {',
+      from: '!isHeld',
+      to: 'true',
+      why: 'the news is as old as before',
+    },
+  ],
   'src/core/lease/hold/holder.ts': [
     {
       line: "const RELEASING = new Error('it is being released');",
