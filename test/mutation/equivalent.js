@@ -177,6 +177,14 @@ export const EQUIVALENT = {
       why: 'an instant',
     },
   ],
+  'src/core/lease/acquire/ensure-cluster.ts': [
+    {
+      line: 'let cluster = refusals > 0 && needsProbe ? await byAnother() : await readCluster(session, call);',
+      from: 'refusals > 0 && needsProbe',
+      to: 'false',
+      why: 'a read more, and then the same wait',
+    },
+  ],
   'src/core/lease/acquire/partial-listing.ts': [
     {
       line: 'latest: readonly ListedObject[] = [];',

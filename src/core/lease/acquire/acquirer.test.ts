@@ -340,6 +340,7 @@ describe('the time limit of a waiting task', () => {
     const [name, at] = outcome.now.split(' at ');
     expect(name).toBe('AcquireTimeoutError');
     expect(Number(at)).toBeLessThan(8_000);
+    expect(outcome.message).toContain('no task has shown in time that the store keeps its conditions');
   });
 });
 

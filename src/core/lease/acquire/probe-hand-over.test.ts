@@ -196,7 +196,7 @@ describe('a task whose signal aborts', () => {
       (request, nth) =>
         request === 'replace cluster.json'
           ? 'refused'
-          : request === 'read cluster.json' && nth === 3 && 'silent',
+          : request === 'read cluster.json' && nth === 8 && 'silent',
     ],
   ])('stops at once while the store does not answer with %s', async (_, settings, network) => {
     let isSilent = false;
