@@ -545,4 +545,12 @@ export const EQUIVALENT = {
       why: 'the whole word is not used',
     },
   ],
+  'src/node/shards/holding.ts': [
+    {
+      line: 'const hasSettled = () => true;',
+      from: 'true',
+      to: 'false',
+      why: 'only undefined, the value of a time-out, is compared with',
+    },
+  ],
 };

@@ -287,6 +287,14 @@ describe('a failed start (T9)', () => {
     expect(failed(map)).toEqual([[0, 0]]);
   });
 
+  it('limits this tenure no more after a pause where it has its share', async () => {
+    const { clock, holdings, follow } = scene((shard) => (shard === 1 ? FAILS : CALM));
+    const map = mapOf([{}, {}, { owner: other }, { owner: other }]);
+    await follow(map);
+    await clock.advance(RENEW_MS);
+    expect(holdings.limit(map)).toBeUndefined();
+  });
+
   it('is for the others at once where it was a trial', async () => {
     const { clock, holdings, follow, given } = scene((shard) => (shard > 0 ? FAILS : CALM));
     const shards = [
