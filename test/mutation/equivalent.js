@@ -553,4 +553,62 @@ export const EQUIVALENT = {
       why: 'only undefined, the value of a time-out, is compared with',
     },
   ],
+  'src/node/shards/plan.ts': [
+    {
+      line: 'owner !== undefined && present.has(owner) && !given?.has(at) ? owner : undefined;',
+      from: 'owner !== undefined',
+      to: 'true',
+      why: 'undefined is no member',
+    },
+    {
+      line: 'const former = map.shards[at]?.owner;',
+      from: 'map.shards[at]?.owner',
+      to: 'map.shards[at].owner',
+      why: 'the plan has the shards of the map',
+    },
+    {
+      line: 'const own = new Map([...(limits ?? [])].filter(([member]) => present.has(member)));',
+      from: '[]',
+      to: '["Stryker was here"]',
+      why: 'a letter is no member',
+    },
+    {
+      line: 'const to = loads.reduce((best, load) => (load.share - load.held > best.share - best.held ? load : best));',
+      from: 'load.share - load.held > best.share - best.held',
+      to: 'load.share - load.held >= best.share - best.held',
+      why: 'any one with as much room will do',
+    },
+  ],
+  'src/node/shards/shard-of.ts': [
+    {
+      line: 'for (; at < key.length; at += 1) {',
+      from: 'at < key.length',
+      to: 'false',
+      why: 'it saves time: the bytes of ASCII are its codes',
+    },
+    {
+      line: 'if (code > 0x7f) break;',
+      from: 'code > 0x7f',
+      to: 'true',
+      why: 'it saves time: the bytes of ASCII are its codes',
+    },
+    {
+      line: 'if (code > 0x7f) break;',
+      from: 'code > 0x7f',
+      to: 'code >= 0x7f',
+      why: 'it saves time: the bytes of ASCII are its codes',
+    },
+    {
+      line: 'if (at < key.length) for (const byte of UTF8.encode(key.slice(at))) hash = fold(hash, byte);',
+      from: 'at < key.length',
+      to: 'true',
+      why: 'it saves time: no text has no bytes',
+    },
+    {
+      line: 'if (at < key.length) for (const byte of UTF8.encode(key.slice(at))) hash = fold(hash, byte);',
+      from: 'at < key.length',
+      to: 'at <= key.length',
+      why: 'it saves time: no text has no bytes',
+    },
+  ],
 };

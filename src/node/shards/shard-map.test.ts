@@ -61,8 +61,6 @@ describe('the map of shards', () => {
     ['an epoch that is no number', BODY.replace('41,"count"', '"41","count"')],
     ['no members', BODY.replace('"members"', '"x"')],
     ['a member without a version', BODY.replace('[5,2]', '[5]')],
-    ['a member twice', BODY.replace('[5,2]', '[3,17]')],
-    ['an address that is no text', BODY.replace('"10.0.0.7:8080"', '7')],
     ['a member that is no list', BODY.replace('[5,2]', '5')],
     ['a node id out of range', BODY.replace('[5,2]', '[65528,2]')],
     ['an owner that is no member', BODY.replace('[0,0,1,-1]', '[0,0,2,-1]')],
@@ -115,6 +113,50 @@ describe('the map of shards', () => {
       expect(encodeMap({ ...map, ...failed, limits }).length).toBeLessThan(64_000);
     },
   );
+});
+
+describe('a map', () => {
+  const members = [{ id: 1, version: 2, address: undefined }];
+  const [owner] = members;
+  const mapOf = (tokens: readonly number[], moving = 0): ShardMap => ({
+    ...{ epoch: 2 ** 22, members },
+    shards: tokens.map((token, at) => ({
+      ...(at < moving ? { owner: undefined, next: owner } : { owner, next: undefined }),
+      token,
+    })),
+  });
+
+  it('has long tokens in short, also where a shard has none', () => {
+    const map = mapOf([0, 2 ** 20 + 1, 2 ** 21]);
+    expect(JSON.parse(encodeMap(map))).toMatchObject({ before: 2 ** 20, token: [0, 1, 2 ** 20] });
+    expect(decodeMap(encodeMap(map)).shards).toEqual(map.shards);
+    expect(JSON.parse(encodeMap(mapOf([2 ** 20]))).token).toEqual([2 ** 20]);
+  });
+
+  it('has by number what is to move if that is a third of the shards', () => {
+    expect(JSON.parse(encodeMap(mapOf([1, 1, 1], 1))).next).toEqual({ 0: 0 });
+    expect(JSON.parse(encodeMap(mapOf([1, 1, 1], 2))).next).toEqual([0, 0, -1]);
+  });
+
+  it.each([
+    [
+      'a member twice',
+      {
+        members: [
+          [1, 2],
+          [1, 2],
+        ],
+      },
+      'members',
+    ],
+    ['a member with an address that is no text', { members: [[1, 2, 3]] }, 'members'],
+    ['members although it is frozen', { frozen: true }, 'frozen'],
+    ['a token above its epoch, less what tokens are short of', { before: 10, token: [2 ** 22 - 9] }, '0'],
+  ])('is damaged with %s', (_, over, name) => {
+    const body = JSON.stringify({ ...JSON.parse(encodeMap(mapOf([5]))), ...over });
+    expect(() => decodeMap(body)).toThrow(`"${name}"`);
+    expect(() => decodeMap(body)).toThrow(/^shards\.json/);
+  });
 });
 
 describe('the beginning of a map (T10)', () => {
