@@ -545,6 +545,14 @@ export const EQUIVALENT = {
       why: 'the whole word is not used',
     },
   ],
+  'src/node/shards/find-members.ts': [
+    {
+      line: "const state = lease.kind === 'retired' ? ({ ...lease, kind: 'released' } as const) : lease;",
+      from: "lease.kind === 'retired'",
+      to: 'true',
+      why: 'a held lease is free at the same age as an evicted one',
+    },
+  ],
   'src/node/shards/holding.ts': [
     {
       line: 'const hasSettled = () => true;',
