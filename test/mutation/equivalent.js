@@ -561,6 +561,20 @@ export const EQUIVALENT = {
       why: 'only undefined, the value of a time-out, is compared with',
     },
   ],
+  'src/node/shards/member.ts': [
+    {
+      line: "if (status === 'conflict') throw new Overtaken('another task has changed the map');",
+      from: "'another task has changed the map'",
+      to: '""',
+      why: 'the text of an attempt that is repeated',
+    },
+    {
+      line: "if (!(await this.#isSameStore())) throw new Overtaken('the store has gone back');",
+      from: "'the store has gone back'",
+      to: '""',
+      why: 'the text of an attempt that is repeated',
+    },
+  ],
   'src/node/shards/plan.ts': [
     {
       line: 'owner !== undefined && present.has(owner) && !given?.has(at) ? owner : undefined;',
@@ -617,6 +631,14 @@ export const EQUIVALENT = {
       from: 'at < key.length',
       to: 'at <= key.length',
       why: 'it saves time: no text has no bytes',
+    },
+  ],
+  'src/node/shards/shard-router.ts': [
+    {
+      line: 'if (owner === undefined || token === undefined) return undefined;',
+      from: 'token === undefined',
+      to: 'false',
+      why: 'a shard with an owner has a token',
     },
   ],
 };
