@@ -1,6 +1,26 @@
 // Mutants that change nothing that a caller can see, by file: the line, what is changed in it, and why it makes no
 // difference. `npm run mutate` prints survivors in this form.
 export const EQUIVALENT = {
+  'src/core/id/unique-id-generator.ts': [
+    {
+      line: 'const LOW = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1 ? 0 : 1;',
+      from: 'new Uint8Array(new Uint32Array([1]).buffer)[0] === 1',
+      to: 'true',
+      why: 'so it is on a machine that stores the low byte first',
+    },
+    {
+      line: 'const HIGH = 1 - LOW;',
+      from: '1 - LOW',
+      to: '1 + LOW',
+      why: 'so it is on a machine that stores the low byte first',
+    },
+    {
+      line: 'halves[2 * at + LOW] = low;',
+      from: '2 * at + LOW',
+      to: '2 * at - LOW',
+      why: 'so it is on a machine that stores the low byte first',
+    },
+  ],
   'src/core/lease/acquire/acquirer.ts': [
     {
       line: "const ALL_PAGES: ScanPlan = { pages: 'all' };",
@@ -63,6 +83,70 @@ export const EQUIVALENT = {
       why: 'only acquired and not-free are compared with',
     },
   ],
+  'src/core/lease/acquire/bootstrap.ts': [
+    {
+      line: "if (cluster.config.bootstrapped) return 'known';",
+      from: "'known'",
+      to: '""',
+      why: 'only completed and incomplete are compared with',
+    },
+    {
+      line: 'for (let i = order.length - 1; i > 0; i -= 1) {',
+      from: 'i > 0',
+      to: 'i >= 0',
+      why: 'the first of them changes places with itself',
+    },
+  ],
+  'src/core/lease/acquire/candidate-scan.ts': [
+    {
+      line: '#pageStarts: readonly (string | undefined)[] = [undefined];',
+      from: '[undefined]',
+      to: '[]',
+      why: 'its only place is undefined, as a missing one is',
+    },
+    {
+      line: 'return this.#scan(cluster, listing, { isAfterSettings: false });',
+      from: '{ isAfterSettings: false }',
+      to: '{}',
+      why: 'an undefined field is as false',
+    },
+    {
+      line: 'this.#notBefore.set(key, { etag: row?.etag, time: until });',
+      from: 'row?.etag',
+      to: 'row.etag',
+      why: 'only what was read is dismissed, and it has a row',
+    },
+    {
+      line: 'if (time > now && time < (first?.at ?? Number.POSITIVE_INFINITY)) first = { key, at: time };',
+      from: 'time > now',
+      to: 'time >= now',
+      why: 'an instant',
+    },
+    {
+      line: 'if (time > now && time < (first?.at ?? Number.POSITIVE_INFINITY)) first = { key, at: time };',
+      from: 'time < (first?.at ?? Number.POSITIVE_INFINITY)',
+      to: 'time <= (first?.at ?? Number.POSITIVE_INFINITY)',
+      why: 'either of two that expire at once will do',
+    },
+    {
+      line: 'for (const { key, etag } of this.#notBefore.size === 0 ? [] : listing.objects) this.#forget(key, etag);',
+      from: 'this.#notBefore.size === 0',
+      to: 'false',
+      why: 'it saves time, and decides nothing',
+    },
+    {
+      line: 'for (const { key, etag } of this.#notBefore.size === 0 ? [] : listing.objects) this.#forget(key, etag);',
+      from: '[]',
+      to: '["Stryker was here"]',
+      why: 'a text has no key',
+    },
+    {
+      line: 'for (let [from, to] = [prefix, prefix + 1]; from < size; from *= 10, to *= 10)',
+      from: 'from < size',
+      to: 'from <= size',
+      why: 'the last one adds 0',
+    },
+  ],
   'src/core/lease/acquire/claim.ts': [
     {
       line: "readonly #refusalSeen = { 'If-None-Match': false, 'If-Match': false };",
@@ -113,6 +197,72 @@ export const EQUIVALENT = {
       why: 'an instant',
     },
   ],
+  'src/core/lease/acquire/ensure-cluster.ts': [
+    {
+      line: 'let cluster = refusals > 0 && needsProbe ? await byAnother() : await readCluster(session, call);',
+      from: 'refusals > 0 && needsProbe',
+      to: 'false',
+      why: 'a read more, and then the same wait',
+    },
+  ],
+  'src/core/lease/acquire/partial-listing.ts': [
+    {
+      line: 'latest: readonly ListedObject[] = [];',
+      from: '[]',
+      to: '["Stryker was here"]',
+      why: 'read after a page only',
+    },
+    {
+      line: 'const isUpToHere = this.#after !== undefined && key <= this.#after;',
+      from: 'this.#after !== undefined',
+      to: 'true',
+      why: 'no key is below undefined',
+    },
+    {
+      line: 'this.pageStarts = [undefined];',
+      from: '[undefined]',
+      to: '[]',
+      why: 'its only place is undefined, as a missing one is',
+    },
+    {
+      line: 'const isInRound = (key: string) => !this.#wrapped || start === undefined || key <= start;',
+      from: 'start === undefined',
+      to: 'false',
+      why: 'what begins at the first key does not wrap',
+    },
+    {
+      line: 'if (more && last !== undefined && (!this.#wrapped || start === undefined || last < start)) {',
+      from: 'last !== undefined',
+      to: 'true',
+      why: 'an empty page with more to come is none in key order',
+    },
+    {
+      line: 'if (more && last !== undefined && (!this.#wrapped || start === undefined || last < start)) {',
+      from: 'start === undefined',
+      to: 'false',
+      why: 'what begins at the first key does not wrap',
+    },
+  ],
+  'src/core/lease/acquire/preference.ts': [
+    {
+      line: 'if (row === undefined || row.etag !== before?.etag || !this.#isHeld(row, cluster.config))',
+      from: 'before?.etag',
+      to: 'before.etag',
+      why: 'a former id has a row',
+    },
+    {
+      line: 'return (b.row?.age.min ?? 0) - (a.row?.age.min ?? 0);',
+      from: 'b.row?.age',
+      to: 'b.row.age',
+      why: 'only candidates with a row are sorted',
+    },
+    {
+      line: 'return (b.row?.age.min ?? 0) - (a.row?.age.min ?? 0);',
+      from: 'a.row?.age',
+      to: 'a.row.age',
+      why: 'only candidates with a row are sorted',
+    },
+  ],
   'src/core/lease/acquire/settled-epoch.ts': [
     {
       line: "if (clock.monotonic() <= until) return { kind: 'settling', until };",
@@ -125,6 +275,50 @@ export const EQUIVALENT = {
       from: "'settling'",
       to: '""',
       why: 'only settled and recorded are compared with',
+    },
+  ],
+  'src/core/lease/acquire/wait-for-free-id.ts': [
+    {
+      line: 'const spread = 1 + SPREAD * (2 * random.next() - 1);',
+      from: '1 + SPREAD * (2 * random.next() - 1)',
+      to: '1 - SPREAD * (2 * random.next() - 1)',
+      why: 'the jitter is the same in both directions',
+    },
+    {
+      line: "const times = this.#begun ? 'again' : 'first';",
+      from: "'again'",
+      to: '""',
+      why: 'only first is compared with',
+    },
+    {
+      line: 'if (this.#ending !== ending) return;',
+      from: 'this.#ending !== ending',
+      to: 'false',
+      why: 'no watch begins before the last one has ended, and none after the wait',
+    },
+    {
+      line: 'const watching = async () => store.changed?.(ending.signal, (change) => this.#note(change));',
+      from: 'store.changed?.(ending.signal, (change) => this.#note(change))',
+      to: 'store.changed(ending.signal, change => this.#note(change))',
+      why: 'only a store with this method is watched',
+    },
+    {
+      line: "ending?.abort(new Error('the wait has ended'));",
+      from: "'the wait has ended'",
+      to: '""',
+      why: 'the reason of an abort that no caller reads',
+    },
+    {
+      line: 'const isHeld = id !== undefined && size !== undefined && size > nativeCodec.tombstoneMaxBytes;',
+      from: 'size !== undefined',
+      to: 'true',
+      why: 'undefined is not above a size',
+    },
+    {
+      line: 'else if (!isHeld) {',
+      from: '!isHeld',
+      to: 'true',
+      why: 'the news is as old as before',
     },
   ],
   'src/core/lease/hold/holder.ts': [
@@ -369,6 +563,102 @@ export const EQUIVALENT = {
       from: '[]',
       to: '["Stryker was here"]',
       why: 'the whole word is not used',
+    },
+  ],
+  'src/node/shards/find-members.ts': [
+    {
+      line: "const state = lease.kind === 'retired' ? ({ ...lease, kind: 'released' } as const) : lease;",
+      from: "lease.kind === 'retired'",
+      to: 'true',
+      why: 'a held lease is free at the same age as an evicted one',
+    },
+  ],
+  'src/node/shards/holding.ts': [
+    {
+      line: 'const hasSettled = () => true;',
+      from: 'true',
+      to: 'false',
+      why: 'only undefined, the value of a time-out, is compared with',
+    },
+  ],
+  'src/node/shards/member.ts': [
+    {
+      line: "if (status === 'conflict') throw new Overtaken('another task has changed the map');",
+      from: "'another task has changed the map'",
+      to: '""',
+      why: 'the text of an attempt that is repeated',
+    },
+    {
+      line: "if (!(await this.#isSameStore())) throw new Overtaken('the store has gone back');",
+      from: "'the store has gone back'",
+      to: '""',
+      why: 'the text of an attempt that is repeated',
+    },
+  ],
+  'src/node/shards/plan.ts': [
+    {
+      line: 'owner !== undefined && present.has(owner) && !given?.has(at) ? owner : undefined;',
+      from: 'owner !== undefined',
+      to: 'true',
+      why: 'undefined is no member',
+    },
+    {
+      line: 'const former = map.shards[at]?.owner;',
+      from: 'map.shards[at]?.owner',
+      to: 'map.shards[at].owner',
+      why: 'the plan has the shards of the map',
+    },
+    {
+      line: 'const own = new Map([...(limits ?? [])].filter(([member]) => present.has(member)));',
+      from: '[]',
+      to: '["Stryker was here"]',
+      why: 'a letter is no member',
+    },
+    {
+      line: 'const to = loads.reduce((best, load) => (load.share - load.held > best.share - best.held ? load : best));',
+      from: 'load.share - load.held > best.share - best.held',
+      to: 'load.share - load.held >= best.share - best.held',
+      why: 'any one with as much room will do',
+    },
+  ],
+  'src/node/shards/shard-of.ts': [
+    {
+      line: 'for (; at < key.length; at += 1) {',
+      from: 'at < key.length',
+      to: 'false',
+      why: 'it saves time: the bytes of ASCII are its codes',
+    },
+    {
+      line: 'if (code > 0x7f) break;',
+      from: 'code > 0x7f',
+      to: 'true',
+      why: 'it saves time: the bytes of ASCII are its codes',
+    },
+    {
+      line: 'if (code > 0x7f) break;',
+      from: 'code > 0x7f',
+      to: 'code >= 0x7f',
+      why: 'it saves time: the bytes of ASCII are its codes',
+    },
+    {
+      line: 'if (at < key.length) for (const byte of UTF8.encode(key.slice(at))) hash = fold(hash, byte);',
+      from: 'at < key.length',
+      to: 'true',
+      why: 'it saves time: no text has no bytes',
+    },
+    {
+      line: 'if (at < key.length) for (const byte of UTF8.encode(key.slice(at))) hash = fold(hash, byte);',
+      from: 'at < key.length',
+      to: 'at <= key.length',
+      why: 'it saves time: no text has no bytes',
+    },
+  ],
+  'src/node/shards/shard-router.ts': [
+    {
+      line: 'if (owner === undefined || token === undefined) return undefined;',
+      from: 'token === undefined',
+      to: 'false',
+      why: 'a shard with an owner has a token',
     },
   ],
 };

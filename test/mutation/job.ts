@@ -12,6 +12,8 @@ export interface MutationJob {
   readonly coverage: string;
   /** How long each test takes, in milliseconds, and each file. */
   readonly durations?: Readonly<Record<string, number>>;
+  /** Tests that take longer are left out, in milliseconds. @default none */
+  readonly longestMs?: number;
   /** The mutants that each test covers, with how often, and are to be killed. */
   readonly todo?: Readonly<Record<string, readonly (readonly [id: string, hits: number])[]>>;
   /** The file for attempts and kills. */

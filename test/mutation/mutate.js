@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { Instrumenter } from '@stryker-mutator/instrumenter';
 import { EQUIVALENT } from './equivalent.js';
 
@@ -25,7 +25,7 @@ const JOBS = [0, 1];
 const STUCK_MS = 3_000;
 /** How long a run of tests takes to begin, at most, and a run of all, in milliseconds. */
 const START_MS = 12_000;
-const WHOLE_MS = 90_000;
+const WHOLE_MS = 180_000;
 /** The durations of the tests of each pass over the mutants, in milliseconds. Longer ones measure loads. */
 const LIMITS_MS = [30, 200];
 
@@ -35,17 +35,13 @@ const files = named.filter((file) => !isTest(file));
 if (files.length === 0) throw new Error('npm run mutate -- FILES: no source file is named');
 const rooms = files.map((file) => file.split('/').slice(0, 3).join('/'));
 const killers = rooms.map((room) => KILLERS[room] ?? [[room], []]);
-const [tests, engines] = process.argv.slice(2).some(isTest)
-  ? [named.filter(isTest), []]
+const tests = [...killers.flatMap(([folders]) => folders).flatMap(filesIn), ALWAYS].filter(isTest);
+/** The killers, by file and engine: the nearest ones first, since they are quick and kill most. */
+const stages = process.argv.slice(2).some(isTest)
+  ? [[named.filter(isTest), []]]
   : [
-      [
-        ...killers
-          .flatMap(([folders]) => folders)
-          .flatMap(filesIn)
-          .filter(isTest),
-        ALWAYS,
-      ],
-      killers.flatMap(([, names]) => names),
+      [files.map(dirname).flatMap(filesIn).filter(isTest), []],
+      [tests, killers.flatMap(([, names]) => names)],
     ];
 
 const silent = { isDebugEnabled: () => false, debug: () => {}, info: () => {} };
@@ -54,12 +50,6 @@ const { files: instrumented, mutants } = await new Instrumenter(silent).instrume
   { plugins: null, excludedMutations: [], ignorers: [] },
 );
 const code = Object.fromEntries(instrumented.map(({ name, content }) => [resolve(name), content]));
-const job = {
-  tests: [...new Set(tests)],
-  engines: [...new Set(engines)],
-  code,
-  coverage: `${FOLDER}/coverage.json`,
-};
 const rows = new Map(mutants.map((mutant) => [mutant.id, rowOf(mutant)]));
 const wanted = [...rows].filter(([, row]) => !isEquivalent(row)).map(([id]) => id);
 /** The mutants that are killed: `k` by a failure, `t` by an endless loop. */
@@ -68,8 +58,8 @@ const logOf = (number) => `${FOLDER}/log-${number}.txt`;
 
 mkdirSync(FOLDER, { recursive: true });
 for (const number of JOBS) writeFileSync(logOf(number), '');
-if ((await vitest('coverage', job)) !== 'passed') throw new Error('the tests fail without a mutant');
-const { perTest, always, durations } = JSON.parse(readFileSync(job.coverage, 'utf8'));
+/** The mutants that a test covers. */
+const tested = new Set();
 // An interrupted run prints what it knows.
 for (const signal of ['SIGINT', 'SIGTERM'])
   process.once(signal, () => {
@@ -77,17 +67,25 @@ for (const signal of ['SIGINT', 'SIGTERM'])
     print();
     process.exit(1);
   });
-await Promise.all(
-  JOBS.map((number) =>
-    kill(
-      wanted.filter((_, at) => at % JOBS.length === number),
-      number,
-    ),
-  ),
-);
+for (const [tests, engines] of stages.filter(([tests]) => tests.length > 0)) {
+  const living = wanted.filter((id) => !killed.has(id));
+  if (living.length === 0) break;
+  const job = {
+    tests: [...new Set(tests)],
+    engines: [...new Set(engines)],
+    code,
+    coverage: `${FOLDER}/coverage.json`,
+  };
+  if ((await vitest('coverage', job)) !== 'passed') throw new Error('the tests fail without a mutant');
+  const covered = JSON.parse(readFileSync(job.coverage, 'utf8'));
+  for (const hits of [...Object.values(covered.perTest), covered.always])
+    for (const id of Object.keys(hits)) tested.add(id);
+  const shareOf = (number) => living.filter((_, at) => at % JOBS.length === number);
+  await Promise.all(JOBS.map((number) => kill(shareOf(number), number, job, covered)));
+}
 print();
 
-async function kill(ids, number) {
+async function kill(ids, number, job, { perTest, always, durations }) {
   let fromMs = -1;
   for (const toMs of LIMITS_MS) {
     const pass = Object.entries(perTest).filter(
@@ -109,10 +107,10 @@ async function kill(ids, number) {
     if (id in always && !killed.has(id)) {
       const outcome = await vitest(
         `always-${number}`,
-        { ...job, durations },
+        { ...job, durations, longestMs: LIMITS_MS.at(-1) },
         { __STRYKER_ACTIVE_MUTANT__: id },
       );
-      if (outcome !== 'passed') killed.set(id, 'k');
+      if (outcome !== 'passed') killed.set(id, outcome === 'stuck' ? 't' : 'k');
     }
 }
 
@@ -170,7 +168,6 @@ function isEquivalent({ file, line, from, to }) {
 }
 
 function print() {
-  const tested = new Set([...Object.values(perTest), always].flatMap(Object.keys));
   const survivors = wanted.filter((id) => !killed.has(id));
   for (const id of survivors) {
     const { file, number, ...row } = rows.get(id);

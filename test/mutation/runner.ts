@@ -29,14 +29,15 @@ export default class MutationRunner extends TestRunner {
     await super.onBeforeRunTask(test);
     this.#isBroken = false;
     this.#todo = (job.todo?.[test.id] ?? []).filter(([id]) => !killed.has(id));
-    if (job.todo !== undefined && this.#todo.length === 0) test.mode = 'skip';
-    // Without mutants, twice: a test that cannot be repeated kills nothing.
-    (test as RunnerTestCase).repeats = job.todo === undefined ? 1 : this.#todo.length - 1;
+    const isLong = (job.durations?.[test.id] ?? 0) > (job.longestMs ?? Number.POSITIVE_INFINITY);
+    if (isLong || (job.todo !== undefined && this.#todo.length === 0)) test.mode = 'skip';
+    // To see what it covers, twice: a test that cannot be repeated kills nothing.
+    (test as RunnerTestCase).repeats = job.durations === undefined ? 1 : Math.max(0, this.#todo.length - 1);
   }
 
   override onBeforeTryTask(test: RunnerTask, { repeats = 0 } = {}): void {
     super.onBeforeTryTask(test);
-    this.#begun = performance.now();
+    this.#begun = spentMs();
     const [id, hits = 0] = this.#todo[repeats] ?? [];
     if (id === undefined) {
       mutation.currentTestId = repeats === 0 ? test.id : undefined;
@@ -49,10 +50,19 @@ export default class MutationRunner extends TestRunner {
   }
 
   async runTask(test: RunnerTestCase): Promise<void> {
-    const limitMs = job.todo === undefined ? 60_000 : 250 + 10 * (job.durations?.[test.id] ?? 0);
+    const limitMs =
+      job.durations === undefined
+        ? 60_000
+        : (job.todo === undefined ? 5_000 : 500) + 10 * (job.durations[test.id] ?? 0);
     let timer: NodeJS.Timeout | undefined;
+    const begunMs = spentMs();
     const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error('too late')), limitMs);
+      const judge = () => {
+        const leftMs = limitMs - (spentMs() - begunMs);
+        if (leftMs <= 0) reject(new Error('too late'));
+        else timer = setTimeout(judge, leftMs);
+      };
+      judge();
     });
     await Promise.race([TestRunner.getTestFn(test)(), late]).finally(() => clearTimeout(timer));
   }
@@ -60,7 +70,7 @@ export default class MutationRunner extends TestRunner {
   async onAfterRetryTask(test: RunnerTestCase, { repeats }: { repeats: number }): Promise<void> {
     const { id, file, result } = test;
     mutation.activeMutant = undefined;
-    durations[id] = performance.now() - this.#begun;
+    durations[id] = spentMs() - this.#begun;
     durations[file.filepath] = (durations[file.filepath] ?? 0) + durations[id];
     const [mutant] = this.#todo[repeats] ?? [];
     if (result?.state !== 'fail') return;
@@ -91,8 +101,18 @@ export default class MutationRunner extends TestRunner {
   }
 }
 
+/** Time that it has waited or worked. The time of other processes on the same processor does not count. */
+function spentMs(): number {
+  const { user, system } = process.cpuUsage();
+  return idleMs() + (user + system) / 1_000;
+}
+
+function idleMs(): number {
+  return performance.eventLoopUtilization().idle;
+}
+
 async function isBusy(): Promise<boolean> {
-  const before = performance.eventLoopUtilization();
+  const [idleBefore, spentBefore] = [idleMs(), spentMs()];
   await new Promise((resolve) => setTimeout(resolve, 30));
-  return performance.eventLoopUtilization(before).utilization > 0.2;
+  return idleMs() - idleBefore < 0.8 * (spentMs() - spentBefore);
 }

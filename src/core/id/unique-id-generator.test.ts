@@ -276,6 +276,9 @@ describe('a generator', () => {
     [{ advanceMs: Number.NaN }, 'advanceMs: expected whole milliseconds'],
     [{ advanceMs: 10_000 / 3 }, 'advanceMs: expected whole milliseconds'],
     [{ lagMs: 0.5 }, 'lagMs: expected whole milliseconds'],
+    [{ lagMs: 3_600_001 }, 'lagMs: expected whole milliseconds from 0 to 3600000, got 3600001'],
+    [{ clock: {} as never }, 'clock: expected a clock, such as systemClock'],
+    [{ time: {} as never }, 'time: expected a time with now(), before() and check()'],
     [{ advanceMs: '8000' as never }, 'advanceMs: expected whole milliseconds from 0 to 3600000, got "8000"'],
     [
       { layout: 'snowflake' as never },

@@ -123,7 +123,7 @@ export class Holdings {
     const changed = new Map<number, number>();
     for (const [shard, { token, failed = 0 }] of ownedBy(map, me)) {
       const last = this.#failed.get(shard);
-      const runsWell = failed > 0 && this.#hasRunFor(PROVEN, this.#all.get(shard));
+      const runsWell = this.#hasRunFor(PROVEN, this.#all.get(shard));
       const count = last?.token === token ? last.count : runsWell ? 0 : failed;
       if (count !== failed) changed.set(shard, count);
     }

@@ -500,7 +500,10 @@ describe('ownShards', () => {
     });
     const fleet = shardFleet({ count: 4 });
     const { lease } = await fleet.task();
-    await expect(ownShards(lease, { count: 4, start })).rejects.toMatchObject({ setting: 'lease' });
+    await expect(ownShards(lease, { count: 4, start })).rejects.toMatchObject({
+      setting: 'lease',
+      message: expect.stringContaining('"one that takes part already"'),
+    });
     const plain = await fleet.plainTask();
     const first = ownShards(plain, { count: 4, start });
     await expect(ownShards(plain, { count: 4, start })).rejects.toMatchObject({ setting: 'lease' });

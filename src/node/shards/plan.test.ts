@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../test/support/virtual-clock.js';
 import { plan } from './plan.js';
-import { encodeMap, type MapMember, type ShardMap } from './shard-map.js';
+import { encodeMap, type MapMember, type Shard, type ShardMap } from './shard-map.js';
 
 const member = (id: number, version = 1): MapMember => ({ id, version });
 const members = (count: number) => Array.from({ length: count }, (_, id) => member(id));
@@ -190,5 +190,72 @@ describe('the plan after failed starts (T9)', () => {
     expect(loads(planned(wish, { members: [a, b], limits }))).toEqual([1, 11]);
     expect(plan({ ...map, limits }, { members: [a], limits })).toBeUndefined();
     expect(planned({ ...map, limits }, { members: [a], limits: new Map() }).limits).toBeUndefined();
+  });
+});
+
+describe('the plan, shard by shard', () => {
+  const [a, b, c] = [member(0), member(1), member(2)];
+  /** A map of these owners, with what else it says of some shards. */
+  const mapOf = (owners: readonly MapMember[], over: Record<number, Partial<Shard>> = {}): ShardMap => ({
+    ...{ epoch: 2, members: [...new Set(owners)] },
+    shards: owners.map((owner, at) => ({ owner, token: 2, next: undefined, ...over[at] })),
+  });
+  const owners = ({ shards }: ShardMap) => shards.map(({ owner }) => owner?.id);
+  const nexts = ({ shards }: ShardMap) => shards.map(({ next }) => next?.id);
+
+  it.each<[string, Map<MapMember, number> | undefined, number[]]>([
+    ['up to its share', undefined, [0, 0, 0, 5]],
+    ['up to its limit', new Map([[member(0, 2), 1]]), [0, 5, 5, 5]],
+  ])('gives the next tenure of a node id its former shards before any other, %s', (_, limits, expected) => {
+    const again = [...(limits?.keys() ?? [member(0, 2)])];
+    const map = mapOf([a, a, a, a, b, b, b, b, c, c, c, c]);
+    const next = planned(map, { members: [b, c, member(5), ...again], ...(limits && { limits }) });
+    expect(owners(next).slice(0, 4)).toEqual(expected);
+  });
+
+  it('gives nothing to a member that leaves, although it has the fewest', () => {
+    const map = mapOf([a, b, b, c]);
+    expect(owners(planned(map, { members: [a, b], leaver: a }))).toEqual([0, 1, 1, 1]);
+  });
+
+  it('gives what its owner has stopped to the member with the fewest, which may be the owner', () => {
+    expect(owners(planned(mapOf([a, b, b, b]), { members: [a, b], given: new Set([0]) }))).toEqual([
+      0, 1, 1, 1,
+    ]);
+  });
+
+  it('leaves what does not start to its owner rather than to one at its limit', () => {
+    const map = mapOf([a, a], { 0: { failed: 1 } });
+    const next = planned(map, { members: [a, b], given: new Set([0]), limits: new Map([[b, 0]]) });
+    expect(owners(next)).toEqual([0, 0]);
+  });
+
+  it('drops the move of a shard to its owner, and the limits of those that are no members', () => {
+    const next = planned(mapOf([a, b], { 0: { next: a } }), { members: [a, b], limits: new Map([[c, 1]]) });
+    expect([nexts(next), next.limits]).toEqual([[undefined, undefined], undefined]);
+  });
+
+  it.each<[string, Partial<Parameters<typeof plan>[1]>, (number | undefined)[]]>([
+    ['the first ones of a member with too many', {}, [1, 1, undefined, undefined]],
+    [
+      'first what does not start on a member at its limit',
+      { limits: new Map([[a, 3]]) },
+      [1, undefined, undefined, 1],
+    ],
+  ])('moves %s', (_, change, expected) => {
+    const map = mapOf([a, a, a, a], { 3: { failed: 1 } });
+    expect(nexts(planned(map, { members: [a, b], settled: true, ...change }))).toEqual(expected);
+  });
+
+  it('moves nothing of a member that leaves, and nothing beyond the limits', () => {
+    const leaves = mapOf([a, a, a, a, b], { 3: { failed: 1 } });
+    expect(plan(leaves, { members: [a, b], settled: true, leaver: a })).toBeUndefined();
+    const limits = new Map([
+      [a, 2],
+      [b, 1],
+    ]);
+    expect(nexts(planned(leaves, { members: [a, b], settled: true, limits }))).toEqual(
+      Array(5).fill(undefined),
+    );
   });
 });

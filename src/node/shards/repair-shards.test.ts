@@ -6,7 +6,7 @@ import {
   shardFleet,
 } from '../../../test/support/shard-fleet.js';
 import { inVirtualTime, seededRandom } from '../../../test/support/virtual-clock.js';
-import { decodeCluster } from '../../core/lease/model/cluster-config.js';
+import { decodeCluster, encodeCluster } from '../../core/lease/model/cluster-config.js';
 import { evictHolder } from '../../core/lease/operate/evict.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { StoreError } from '../../core/store/lease-store.js';
@@ -156,6 +156,32 @@ describe('the repair of a map of shards (T10)', () => {
     expect(waits).toEqual([[first.lease.id]]);
     expect(clock.monotonic() - begun).toBeGreaterThan(16_000);
     expect(Math.max(...runs.slice(0, 4).map(({ to }) => to))).toBeLessThan(clock.monotonic());
+  });
+
+  it.each([
+    ['damaged', 'damaged'],
+    ['absent', undefined],
+  ])('waits for a lease object that is %s until that is repaired', async (_, body) => {
+    const { repair, damage, clock, bucket, waits } = await scene(1);
+    bucket.remove('5.json');
+    if (body !== undefined) bucket.create('5.json', body, {});
+    damage();
+    const repairing = repair();
+    await clock.advance(120_000);
+    expect(waits.at(-1)).toEqual([5]);
+    bucket.remove('5.json');
+    bucket.create('5.json', '', {});
+    expect(await inVirtualTime(clock, repairing)).toBeDefined();
+  });
+
+  it('does not wait for a lease object that is absent before the bootstrap is complete', async () => {
+    const { repair, damage, clock, bucket, waits, object } = await scene(1);
+    const settings = { ...decodeCluster(object('cluster.json')), bootstrapped: false };
+    bucket.replace('cluster.json', encodeCluster(settings), {}, bucket.read('cluster.json')?.etag ?? '');
+    bucket.remove('5.json');
+    damage();
+    await inVirtualTime(clock, repair());
+    expect(waits.flat()).not.toContain(5);
   });
 
   it('waits for a task that leaves while its work still ends', async () => {

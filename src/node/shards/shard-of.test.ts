@@ -56,6 +56,12 @@ describe('the shard of a key', () => {
     }
   });
 
+  it('is refused for a key that is neither, and for a number of shards out of range', () => {
+    expect(() => shardOf(5 as never, 4)).toThrow(/^key: expected a text, or a bigint such as a unique id/);
+    for (const count of [0, 1.5, 4_097])
+      expect(() => shardOf('key', count)).toThrow(/^count: expected a whole number from 1 to 4096/);
+  });
+
   it('spreads keys that differ only in their number', () => {
     const counts = Array.from({ length: 64 }, () => 0);
     for (let key = 0; key < 64_000; key += 1)

@@ -588,10 +588,11 @@ describe('acquiring', () => {
       };
     await expect(start({ intercept: fault('denied') }).lease).rejects.toMatchObject({
       code: 'STORE_DENIED',
+      message: 'the store cannot be used: it is denied',
       cause: { fault: 'denied' },
     });
     const silent = start({ intercept: fault('unreachable') });
-    await clock.advance(12_000);
+    await clock.advance(8_000);
     await expect(silent.lease).rejects.toMatchObject({
       code: 'STORE_UNREACHABLE',
       cause: { fault: 'unreachable' },
@@ -664,6 +665,10 @@ describe('acquiring', () => {
       ['gives no reads', (call) => call.operation === 'read' && BUSY],
       ['applies a write, and fails then', (call, nth) => isWrite(call) && (nth === 1 ? 'after' : BUSY)],
       ['gives no reads after a write', (call, nth) => (isWrite(call) ? 'after' : nth > 1 && BUSY)],
+      [
+        'lists, but gives no reads after a write',
+        (call, nth) => (isWrite(call) ? 'after' : call.operation === 'read' && nth > 1 && BUSY),
+      ],
     ])('a store that %s is the failure after some seconds, and no holder', async (_, fails) => {
       const { outcome, tookMs } = await tried(fails);
       expect(outcome).toBe('STORE_UNAVAILABLE');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { type LeaseStore, type ListingPage, StoreError } from '../../store/lease-store.js';
+import { type LeaseStore, type ListedObject, type ListingPage, StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { type ClusterConfig, encodeCluster, newCluster } from '../model/cluster-config.js';
@@ -37,9 +37,12 @@ function scene(size: number) {
     const onEvent = (event: LeaseEvent) => void events.push(event);
     const ended = acquireLease({ store, clock, random: seededRandom(7), taskId: 't', onEvent, ...more }).then(
       ({ id }) => `id ${id} at ${clock.monotonic()}`,
-      ({ name }: Error) => `${name} at ${clock.monotonic()}`,
+      ({ name, message }: Error) => {
+        outcome.message = message;
+        return `${name} at ${clock.monotonic()}`;
+      },
     );
-    const outcome = { now: 'nothing yet' };
+    const outcome = { now: 'nothing yet', message: '' };
     void ended.then((text) => (outcome.now = text));
     return outcome;
   };
@@ -111,6 +114,26 @@ describe('a listing of several pages', () => {
     expect(outcome.now).toBe('id 99 at 0');
   });
 
+  it('is fetched as a whole before the time is up, where a scan of one page took until then', async () => {
+    const { clock, bucket, settings, put, holdAll, start } = scene(300);
+    bucket.create('cluster.json', settings(), {});
+    holdAll(0, 300);
+    let fetched = 0;
+    const listPage = async (after?: string): Promise<ListingPage> => {
+      const page = bucket.page(after, PAGE);
+      fetched += 1;
+      if (fetched === 5) {
+        await clock.sleep(900);
+        bucket.remove('77.json');
+        put(77, RELEASED);
+      }
+      return page;
+    };
+    const outcome = start({ listPage }, { acquireTimeoutMs: 1_000 });
+    await clock.advance(30_000);
+    expect(outcome.now).toMatch(/^id 77/);
+  });
+
   it('does not report as damaged what another task adds while it is fetched', async () => {
     const { clock, bucket, settings, put, holdAll, start, damaged } = scene(150);
     bucket.create('cluster.json', settings(), {});
@@ -137,6 +160,21 @@ describe('a listing of several pages', () => {
     expect(outcome.now).toMatch(/^id 1[5-9]\d/);
     expect(damaged()).toEqual([]);
   });
+});
+
+it('the task says how long it takes to find an expired lease where the time of one write is not known', async () => {
+  const { clock, bucket, settings, holdAll, start } = scene(3);
+  bucket.create('cluster.json', settings(), {});
+  holdAll(0, 3);
+  const list: LeaseStore['list'] = async () => {
+    const { objects, storeTime } = bucket.list();
+    const ageOf = ({ key, age }: ListedObject) =>
+      key === '1.json' ? { ...age, max: Number.POSITIVE_INFINITY } : age;
+    return { objects: objects.map((object) => ({ ...object, age: ageOf(object) })), storeTime };
+  };
+  const outcome = start({ list }, { acquireTimeoutMs: 0 });
+  await clock.advance(100);
+  expect(outcome.message).toContain('an expired lease is found after 16000 ms of waiting');
 });
 
 it('the task pauses between requests to a store whose listings show other etags than its objects', async () => {
@@ -198,6 +236,22 @@ describe('a task that has lost races', () => {
       ...['list', 'read'],
     ]);
     expect((times[6] ?? 0) - (times[5] ?? 0)).toBeGreaterThan(20);
+  });
+
+  it('scans again after two ids that other tasks took after the listing', async () => {
+    const { clock, bucket, put, start, asked, over } = racing(0);
+    for (let id = 0; id < 5; id += 1) put(id, RELEASED);
+    const read = (key: string) => {
+      if (key !== 'cluster.json' && asked.length < 4) {
+        bucket.remove(key);
+        put(Number.parseInt(key, 10), held(9, clock.now()));
+      }
+      return over.read?.(key) ?? expect.unreachable();
+    };
+    const outcome = start({ ...over, read });
+    await clock.advance(5_000);
+    expect(outcome.now).toMatch(/^id /);
+    expect(asked.slice(0, 5)).toEqual(['list', 'read', 'read', 'read', 'list']);
   });
 
   it('rather reads an object more for each further page than all pages again', async () => {
@@ -286,6 +340,7 @@ describe('the time limit of a waiting task', () => {
     const [name, at] = outcome.now.split(' at ');
     expect(name).toBe('AcquireTimeoutError');
     expect(Number(at)).toBeLessThan(8_000);
+    expect(outcome.message).toContain('no task has shown in time that the store keeps its conditions');
   });
 });
 

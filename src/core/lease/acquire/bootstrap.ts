@@ -2,10 +2,12 @@ import type { RandomSource } from '../../base/clock.js';
 import { StoreError } from '../../store/lease-store.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { leaseKey } from '../model/lease-state.js';
-import { markCluster, readCluster } from '../session/cluster-store.js';
+import { markCluster, readExistingCluster } from '../session/cluster-store.js';
 import { type SessionCall, type StoreSession, UNHURRIED_LISTING_MS } from '../session/store-session.js';
 import { absentIds } from './candidates.js';
 import type { AcquireContext } from './claim.js';
+
+type BootstrapContext = Pick<AcquireContext, 'session' | 'clock' | 'random' | 'emit'>;
 
 /** After this many objects that exist already, this task stops: another task is creating the rest. */
 const YIELD_AFTER = 3;
@@ -19,7 +21,7 @@ const PAUSE_MS = { first: 500, max: 10_000 };
  *
  * Resolves when the cluster is bootstrapped or `ending` aborts; never rejects.
  */
-export async function completeBootstrap(context: AcquireContext, ending: AbortSignal): Promise<void> {
+export async function completeBootstrap(context: BootstrapContext, ending: AbortSignal): Promise<void> {
   const { clock, random, emit } = context;
   for (let pauseMs = PAUSE_MS.first; !ending.aborted; pauseMs = Math.min(pauseMs * 2, PAUSE_MS.max)) {
     try {
@@ -35,13 +37,13 @@ export async function completeBootstrap(context: AcquireContext, ending: AbortSi
 }
 
 async function bootstrapStep(
-  context: AcquireContext,
+  context: BootstrapContext,
   ending: AbortSignal,
 ): Promise<'completed' | 'known' | 'incomplete'> {
   const { session, random } = context;
   const call = { signal: ending };
-  const cluster = await readCluster(session, call);
-  if (cluster === undefined || cluster.config.bootstrapped) return 'known';
+  const cluster = await readExistingCluster(session, call);
+  if (cluster.config.bootstrapped) return 'known';
   const absent = absentIds((await session.list(call)).objects, cluster.config.size);
   if (absent.length === 0)
     return (await markCluster(session, cluster, 'bootstrapped', call)) === undefined

@@ -136,7 +136,7 @@ export class CandidateScanner {
 
   #newListing(size: number, { pages, after }: ScanPlan): PartialListing {
     const { session, random } = this.options;
-    if (pages === 'all' && after === undefined) return firstListing(session, size, random);
+    if (pages === 'all') return firstListing(session, size, random);
     return new PartialListing(after ?? this.#pageStarts[Math.floor(random.next() * this.#pageStarts.length)]);
   }
 
@@ -245,11 +245,10 @@ export function pageStart(size: number, page: number): string | undefined {
 }
 
 /**
- * The nth of the numbers 0 … size - 1 in the order of their keys, which is by digits: 0, 1, 10, 100, 101, …
- * 11, …
+ * The nth of the numbers 0 … size - 1, n > 0, in the order of their keys, which is by digits: 0, 1, 10, 100,
+ * 101, … 11, …
  */
 function nthInOrder(size: number, n: number): number {
-  if (n === 0) return 0;
   let number = 1;
   for (let left = n - 1; left > 0; ) {
     const below = countFrom(number, size);

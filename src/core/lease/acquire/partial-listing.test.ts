@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import type { LeaseStore, ListedObject, ListingPage } from '../../store/lease-store.js';
+import { type LeaseStore, type ListedObject, type ListingPage, StoreError } from '../../store/lease-store.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { leaseKey } from '../model/lease-state.js';
 import { StoreSession } from '../session/store-session.js';
@@ -43,12 +43,21 @@ describe('a listing that is fetched page by page', () => {
       expect(listing.objects.map(({ key }) => key).sort()).toEqual(sorted);
       expect(lists.count).toBeLessThanOrEqual(Math.ceil(sorted.length / PAGE) + 2);
       expect(listing.pages).toBe(lists.count);
+      expect(listing.pageStarts).toHaveLength(lists.count);
+      expect(listing.pageStarts[0]).toBe(start);
     },
   );
 
-  it('covers exactly the keys that it has passed, also after the last key', async () => {
+  it('ends with the page that ends where it began', async () => {
+    const { session, sorted, lists } = sessionOf(KEYS);
+    const listing = new PartialListing(sorted[PAGE - 1]);
+    while (!listing.complete) await listing.fetchNext(session, {});
+    expect(lists.count).toBe(KEYS.length / PAGE);
+  });
+
+  it.each([undefined, '30.json'])('covers exactly the keys that it has passed (after %s)', async (start) => {
     const { session, sorted } = sessionOf(KEYS);
-    const listing = new PartialListing('30.json');
+    const listing = new PartialListing(start);
     expect(sorted.filter((key) => listing.covers(key))).toEqual([]);
     while (!listing.complete) {
       await listing.fetchNext(session, {});
@@ -62,6 +71,7 @@ describe('a listing that is fetched page by page', () => {
     const pages: readonly ListingPage[] = [
       { objects: [row('1.json'), row('5.json')], storeTime: STORE_TIME, more: true },
       { objects: [], storeTime: STORE_TIME, more: true },
+      { objects: [row('4.json'), row('4.json')], storeTime: STORE_TIME, more: true },
     ];
     for (const page of pages) {
       const { session, sorted } = sessionOf(KEYS, () => page);
@@ -71,6 +81,26 @@ describe('a listing that is fetched page by page', () => {
       expect(listing.complete).toBe(true);
     }
   });
+
+  it.each([
+    ['rejected', '3.json', true],
+    ['unsupported', '3.json', true],
+    ['unavailable', '3.json', false],
+    ['rejected', undefined, false],
+  ] as const)(
+    'is fetched as a whole where a page is %s that begins after %s: %s',
+    async (fault, start, isWhole) => {
+      const failure = new StoreError('no', { fault, outcome: 'not-applied' });
+      const { session } = sessionOf(KEYS, () => {
+        throw failure;
+      });
+      const listing = new PartialListing(start);
+      const fetched = listing.fetchNext(session, {});
+      if (isWhole) await fetched;
+      else await expect(fetched).rejects.toBe(failure);
+      expect(listing.objects).toHaveLength(isWhole ? KEYS.length : 0);
+    },
+  );
 
   it('has the store time from its first page to its last one', async () => {
     const pages: ListingPage[] = [

@@ -7,6 +7,9 @@ import {
 } from '../../store/lease-store.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 
+/** Before the first page: any time is earlier, and any is later. */
+const NO_TIME: Interval = { min: Number.POSITIVE_INFINITY, max: Number.NEGATIVE_INFINITY };
+
 /**
  * A listing that is fetched page by page in key order, from a start key to the last key. It continues from
  * the first key to the start key.
@@ -19,9 +22,10 @@ export class PartialListing implements Listing {
   pages = 0;
   /** The key after which each page so far began; undefined for the page with the first key. */
   pageStarts: readonly (string | undefined)[] = [];
+  /** From the time of the first page to the time of the last one. Each age refers to its own page. */
+  storeTime: Interval = NO_TIME;
   /** True once it contains all objects. */
   complete = false;
-  #storeTime: Interval | undefined;
   /** The key after which the next page begins; undefined for the page with the first key. */
   #after: string | undefined;
   #wrapped = false;
@@ -29,11 +33,6 @@ export class PartialListing implements Listing {
   /** @param start the key after which the first page begins; undefined for the first key */
   constructor(private readonly start: string | undefined) {
     this.#after = start;
-  }
-
-  /** From the time of the first page to the time of the last one. Each age refers to its own page. */
-  get storeTime(): Interval {
-    return this.#storeTime ?? { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
   }
 
   /** Whether an object with this key would be among the objects, if it existed. */
@@ -54,7 +53,7 @@ export class PartialListing implements Listing {
     if (page !== undefined) return this.#add(page);
     const { objects, storeTime } = await session.list(call);
     this.objects = [];
-    this.#storeTime = undefined;
+    this.storeTime = NO_TIME;
     this.complete = true;
     this.#note(objects, storeTime);
     this.pageStarts = [undefined];
@@ -101,6 +100,6 @@ export class PartialListing implements Listing {
     this.pages += 1;
     this.latest = objects;
     this.objects = [...this.objects, ...objects];
-    this.#storeTime = { min: Math.min(this.#storeTime?.min ?? min, min), max };
+    this.storeTime = { min: Math.min(this.storeTime.min, min), max };
   }
 }

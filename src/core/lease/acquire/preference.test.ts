@@ -182,6 +182,7 @@ describe('a task that was killed', () => {
       killed.kill();
       const again = start({ sticky: 'mine', stickyWaitMs });
       const lease = await settled(again, 25_000);
+      if (stickyWaitMs === 0) expect(again.requests.slice(0, 4)).toEqual(['list', 'read', 'read', 'replace']);
       if (stickyWaitMs === 0) expect(lease).toMatchObject({ id: 0, previous: 'none' });
       else expect(lease).toMatchObject({ id: 1, version: 2, previous: 'same' });
       const waits = again.events.filter((event) => event.type === 'waiting');

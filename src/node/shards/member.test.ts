@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import { type ShardFault, shardFleet } from '../../../test/support/shard-fleet.js';
+import { StoreError } from '../../core/store/lease-store.js';
+import { SHARDS_KEY } from './shard-map.js';
+
+const isOfMap = (call: Parameters<ShardFault>[0], operation: string) =>
+  call.operation === operation && 'key' in call && call.key === SHARDS_KEY;
+
+describe('a task that takes part', () => {
+  it('has gauges of its own shards', async () => {
+    const fleet = shardFleet({ count: 4 });
+    const { clock } = fleet;
+    const first = await fleet.task({
+      start: (shard) => {
+        if (shard === 3) throw new Error('cannot start');
+        return () => clock.sleep(2_000);
+      },
+    });
+    const gauges = (task = first) => {
+      const found = task.lease.home?.work?.gauges?.() as unknown as Record<string, number>;
+      return Object.fromEntries(Object.entries(found).map(([name, value]) => [name.slice(17), value]));
+    };
+    await clock.advance(12_000);
+    expect(gauges()).toMatchObject({ owned: 3, moving: 0, orphaned: 0, failing: 1 });
+    expect(gauges().failed_starts).toBeGreaterThan(1);
+    const second = await fleet.task();
+    const isMoving = () => fleet.map().shards.some(({ next }) => next !== undefined);
+    for (let step = 0; step < 600 && !isMoving(); step += 1) await clock.advance(100);
+    await clock.advance(100);
+    const moving = fleet.map().shards.filter(({ next }) => next !== undefined).length;
+    expect(moving).toBeGreaterThan(0);
+    expect(moving).toBeLessThan(4);
+    expect(gauges()).toMatchObject({ moving, failing: 0 });
+    expect(gauges(second)).toMatchObject({ moving: 0, failing: 1, failed_starts: 0 });
+    await clock.advance(60_000);
+    const { epoch } = second.shards;
+    const ageMs = () => (gauges(second).epoch_age_seconds ?? Number.NaN) * 1_000;
+    const since = clock.monotonic() - ageMs();
+    await clock.advance(1_000);
+    expect(second.shards.epoch).toBe(epoch);
+    expect(since).toBeGreaterThan(12_000);
+    expect(clock.monotonic() - ageMs()).toBeCloseTo(since);
+  });
+
+  it('reports each epoch that it follows once, and owns the keys of the shards that it runs', async () => {
+    const fleet = shardFleet({ count: 4 });
+    const tasks = [await fleet.task(), await fleet.task()];
+    await fleet.clock.advance(60_000);
+    for (const { events, shards } of tasks) {
+      const epochs = events.flatMap((event) => (event.type === 'epoch' ? [event.epoch] : []));
+      expect(epochs.at(-1)).toBe(fleet.map().epoch);
+      expect(epochs).toEqual([...new Set(epochs)].sort((a, b) => a - b));
+      const owned = [0n, 1n, 2n, 3n].filter((key) => shards.owns(key)).map(Number);
+      expect(owned).toEqual(shards.owned.map(({ shard }) => shard));
+      expect(owned).toHaveLength(2);
+    }
+  });
+
+  it('goes on after a failure of the store, which it reports', async () => {
+    const error = new StoreError('no', { fault: 'denied', outcome: 'not-applied' });
+    let failures = 0;
+    const fleet = shardFleet({ count: 4 });
+    const { events, network } = await fleet.task();
+    network.fault = (call) => {
+      if (!isOfMap(call, 'read') || failures === 2) return;
+      failures += 1;
+      throw error;
+    };
+    await fleet.clock.advance(20_000);
+    await fleet.untilAllRun();
+    const reports = events.filter(({ type }) => type === 'store-failed');
+    expect(reports.length).toBeGreaterThan(0);
+    expect(reports[0]).toEqual({ type: 'store-failed', error, sleepMs: expect.any(Number) });
+  });
+
+  it('tries again in silence where another task has written the map first', async () => {
+    let losses = 0;
+    const fleet = shardFleet({ count: 4 });
+    const { events, calls } = await fleet.task({
+      fault: (call) => {
+        if (!isOfMap(call, 'replace') || losses === 1) return;
+        losses += 1;
+        const { body = '', etag = '' } = fleet.bucket.read(SHARDS_KEY) ?? {};
+        fleet.bucket.replace(SHARDS_KEY, `${body} `, {}, etag);
+      },
+    });
+    expect(await fleet.untilAllRun()).toBeLessThan(30_000);
+    expect([losses, calls.filter((call) => isOfMap(call, 'replace')).length]).toEqual([1, 2]);
+    expect(events.filter(({ type }) => type === 'store-failed')).toEqual([]);
+  });
+
+  it.each(['away', 'taken'])('makes the map again where its first write is lost: %s', async (how) => {
+    let losses = 0;
+    const fleet = shardFleet({ count: 4 });
+    await fleet.task({
+      fault: (call) => {
+        if (!isOfMap(call, 'create') || losses === 1) return;
+        losses += 1;
+        if (how === 'away') throw new StoreError('away', { fault: 'unavailable', outcome: 'not-applied' });
+        fleet.bucket.create(SHARDS_KEY, 'body' in call ? call.body : '', {});
+      },
+    });
+    await fleet.untilAllRun();
+    expect([losses, fleet.running()]).toEqual([1, 4]);
+  });
+});
