@@ -130,5 +130,8 @@ describe('the format', () => {
     expect(formatOf('x.properties')).toContain('{"a"');
     expect(formatOf('x.env', 'json')).toEqual(['a']);
     expect(fileFormat(undefined, '/app/.env')).toBe(fileFormat('env'));
+    expect(() => fileFormat(undefined, 'application.yml')).toThrow(
+      'FILE: expected properties, JSON or env, not YAML, got "application.yml"',
+    );
   });
 });

@@ -22,8 +22,14 @@ const FORMATS = {
 } satisfies Readonly<Record<string, FileFormat>>;
 export type FormatName = keyof typeof FORMATS;
 
-/** The format of that name, else that of the file's name, else properties. */
+/**
+ * The format of that name, else that of the file's name, else properties.
+ *
+ * @throws {ConfigError} for YAML, whose lines could be read as properties
+ */
 export function fileFormat(name: FormatName | undefined, file = ''): FileFormat {
+  if (name === undefined && /\.ya?ml$/i.test(file))
+    throw new ConfigError('FILE', file, 'properties, JSON or env, not YAML');
   const isNamed = (format: FormatName) => file.endsWith(`.${format}`);
   return FORMATS[name ?? (['json', 'env'] as const).find(isNamed) ?? 'properties'];
 }
