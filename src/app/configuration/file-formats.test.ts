@@ -83,7 +83,7 @@ describe('the format JSON', () => {
       'db.ports[1].a': 'true',
       big: '12345678901234567890',
     });
-    for (const wrong of ['', '[', '"a"', '{"a":null}'])
+    for (const wrong of ['', '[', '[]', '"a"', '{"a":null}'])
       expect(() => parse('json', wrong)).toThrow(ConfigError);
   });
 });
@@ -126,9 +126,13 @@ describe('the format', () => {
   it('follows from the name of the file, unless it is named', () => {
     const formatOf = (file: string, name?: FormatName) =>
       Object.keys(Object.fromEntries(fileFormat(name, file).parse('{"a":\n"b"}', 'f')));
+    expect(formatOf('X.JSON')).toEqual(['a']);
     expect(formatOf('x.json')).toEqual(['a']);
     expect(formatOf('x.properties')).toContain('{"a"');
     expect(formatOf('x.env', 'json')).toEqual(['a']);
     expect(fileFormat(undefined, '/app/.env')).toBe(fileFormat('env'));
+    expect(() => fileFormat(undefined, 'application.yml')).toThrow(
+      'FILE: expected properties, JSON or env, not YAML, got "application.yml"',
+    );
   });
 });

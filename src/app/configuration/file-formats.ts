@@ -22,9 +22,15 @@ const FORMATS = {
 } satisfies Readonly<Record<string, FileFormat>>;
 export type FormatName = keyof typeof FORMATS;
 
-/** The format of that name, else that of the file's name, else properties. */
+/**
+ * The format of that name, else that of the file's name, else properties.
+ *
+ * @throws {ConfigError} for YAML, whose lines could be read as properties
+ */
 export function fileFormat(name: FormatName | undefined, file = ''): FileFormat {
-  const isNamed = (format: FormatName) => file.endsWith(`.${format}`);
+  if (name === undefined && /\.ya?ml$/i.test(file))
+    throw new ConfigError('FILE', file, 'properties, JSON or env, not YAML');
+  const isNamed = (format: FormatName) => file.toLowerCase().endsWith(`.${format}`);
   return FORMATS[name ?? (['json', 'env'] as const).find(isNamed) ?? 'properties'];
 }
 
@@ -54,7 +60,7 @@ function formatProperties(properties: ReadonlyMap<string, string>) {
 function parseJson(text: string, label: string) {
   const properties = new Map<string, string>();
   const visit = (key: string, value: unknown): void => {
-    if (typeof value === 'object' && value !== null) {
+    if (typeof value === 'object' && value !== null && !(key === '' && Array.isArray(value))) {
       const keyOf = (name: string) =>
         Array.isArray(value) ? `${key}[${name}]` : key === '' ? name : `${key}.${name}`;
       for (const [name, item] of Object.entries(value)) visit(keyOf(name), item);

@@ -1,6 +1,7 @@
 import { link, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { RandomSource } from '../base/clock.js';
+import { objectIn } from '../base/fields.js';
 import { Damage, readRegular, SMALL_FILE, unless, writeDurably } from '../base/files.js';
 import { isDone } from './copy-tree.js';
 import { DataDirError } from './data-dir-error.js';
@@ -26,10 +27,11 @@ export const KEY = 'nodelease-key';
  */
 export async function checkOwner({ root, store }: RootClaim): Promise<void> {
   const path = join(resolve(root), OWNER);
-  const found = await readOwn(path);
-  if (found === undefined || found === ownerOf(store)) return;
+  // People correct it, and editors have their own line ends and byte order marks.
+  const found = (await readOwn(path))?.trim();
+  if (found === undefined || objectIn(found)?.store === store) return;
   const choice = 'choose another root, or correct the file where the store has moved';
-  throw new DataDirError(`${path} says ${found.trim()}, and the store of this lease is ${store}: ${choice}`);
+  throw new DataDirError(`${path} says ${found}, and the store of this lease is ${store}: ${choice}`);
 }
 
 /**
@@ -40,7 +42,11 @@ export async function claimRoot(claim: RootClaim): Promise<void> {
   const path = join(resolve(claim.root), OWNER);
   // On a file system without links the last one stays, and the others are refused from their next start on.
   if ((await readOwn(path)) === undefined)
-    await createOnce(path, `${claim.lease.id}.${claim.lease.version}`, ownerOf(claim.store));
+    await createOnce(
+      path,
+      `${claim.lease.id}.${claim.lease.version}`,
+      `${JSON.stringify({ store: claim.store })}\n`,
+    );
   await checkOwner(claim);
 }
 
@@ -78,5 +84,3 @@ async function readOwn(path: string): Promise<string | undefined> {
     throw error;
   }
 }
-
-const ownerOf = (store: string) => `${JSON.stringify({ store })}\n`;

@@ -87,6 +87,14 @@ describe('a new version', () => {
     );
   });
 
+  it.each(['\ufeff{ "store": "file:/leases" }\r\n', '{"store":"file:/leases"}'])(
+    'is made where a person has corrected the file of the store: %j',
+    async (owner) => {
+      writeTree(root, { 'nodelease.json': owner });
+      expect(await prepare(1)).toMatchObject({ path: at(1) });
+    },
+  );
+
   it('is made from the newest valid version of Camunda, which stays unchanged', async () => {
     makeVersion(root, 3, 1, { old: 'x' });
     const source = makeVersion(root, 3, 3, TREE);

@@ -168,6 +168,7 @@ describe('a store URL', () => {
       'azblob://acct1/leases/a//b',
       'a prefix without empty, . and .. segments in azblob://account/container/prefix',
     ],
+    ['azblob://acct1/leases/a\\b', 'a prefix without backslashes in azblob://account/container/prefix'],
     ['gs://', 'a bucket name'],
     ['gs://ab', 'a bucket name'],
     ['gs://Leases', 'a bucket name'],

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { capturedIo } from '../../../../test/support/captured-io.js';
+import { newRoot, removeRoot } from '../../../../test/support/data-dirs.js';
 import { runInProcess } from '../../../../test/support/in-process.js';
 import { tenureScene } from '../../../../test/support/tenure-scene.js';
 import { showHistory } from './history-command.js';
@@ -103,6 +104,8 @@ describe('nodelease history', () => {
   it.each([
     [['--at', '25:00'], /--at: expected a time such as 02:14 in UTC, or 2026-.*, got "25:00"/],
     [['--at', 'yesterday'], /--at: expected a time/],
+    [['--at', '5'], /--at: expected a time/],
+    [['--at', '2026-02-30T00:00:00Z'], /--at: expected a time/],
     [['--at', '2999-01-01T00:00:00Z'], /--at: expected a time that has passed/],
     [['x'], /node id: expected a whole number/],
   ])('refuses %j', async (args, complaint) => {
@@ -110,6 +113,20 @@ describe('nodelease history', () => {
       code: 64,
       complaints: expect.stringMatching(complaint),
     });
+  });
+
+  it.each([
+    ['2024-02-29T02:14', '2024-02-29T02:14:00.000Z'],
+    ['2024-02-29 02:14:30', '2024-02-29T02:14:30.000Z'],
+    ['2024-02-29T02:14:00+02:00', '2024-02-29T00:14:00.000Z'],
+    ['2024-02-29', '2024-02-29T00:00:00.000Z'],
+  ])('takes %s as %s, whatever the zone of the host', async (at, utc) => {
+    vi.stubEnv('TZ', 'America/New_York');
+    const folder = newRoot();
+    onTestFinished(() => removeRoot(folder));
+    await runInProcess(['init', '--nodes', '1', '--store', `file:${folder}`]);
+    const { answer } = await runInProcess(['history', '--at', at, '--store', `file:${folder}`]);
+    expect(answer).toBe(`no tenure is known at ${utc}\n`);
   });
 
   it('ends with 69 where there is no cluster', async () => {

@@ -92,11 +92,15 @@ function changeRow({ at, from, to }: TimesChange) {
   return [formatTime(at), timesText(from), timesText(to)];
 }
 
-/** A time of the last 24 hours, `02:14` or `02:14:30`, in UTC; or a date with a time. */
+/** A time of the last 24 hours, `02:14` or `02:14:30`, or a date with or without a time; in UTC without a zone. */
 function parseTime(text: string, now: number): number {
   const isTime = /^\d\d:\d\d(:\d\d(\.\d+)?)?$/.test(text);
-  const time = Date.parse(isTime ? `${new Date(now).toISOString().slice(0, 10)}T${text}Z` : text);
-  if (Number.isNaN(time))
+  const full = isTime ? `${new Date(now).toISOString().slice(0, 10)}T${text}` : text;
+  const [, date = '', zone = 'Z'] =
+    /^(\d{4}-\d\d-\d\d)(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/i.exec(full) ?? [];
+  const time = Date.parse(full === date || full.endsWith(zone) ? full : `${full}${zone}`);
+  // Date.parse alone would take February 30, too.
+  if (Number.isNaN(time) || !new Date(date).toJSON()?.startsWith(date))
     throw new ConfigError('--at', text, 'a time such as 02:14 in UTC, or 2026-11-26T02:14:00Z');
   if (!isTime && time > now) throw new ConfigError('--at', text, 'a time that has passed');
   return time > now ? time - DAY_MS : time;

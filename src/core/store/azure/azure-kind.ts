@@ -15,6 +15,8 @@ export const AZURE: StoreKind<AzureStoreOptions> = {
       fail('a storage account of 3 to 24 lower-case letters and digits after azblob://');
     if (!isContainer(container))
       fail(`a container of 3 to 63 lower-case letters, digits and single hyphens in ${AZURE.form}`);
+    // The SDK would write it as a slash.
+    if (rest.includes('\\')) fail(`a prefix without backslashes in ${AZURE.form}`);
     return { account, container, prefix: parsePrefix(rest, AZURE.form, fail) };
   },
 

@@ -1,6 +1,7 @@
 import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
 import { HttpClient } from '../http-client.js';
 import { requiredBy } from '../optional-package.js';
+import { checkEndpoint } from '../store-kind.js';
 import { GcsLeaseStore, type GcsLeaseStoreOptions } from './gcs-lease-store.js';
 
 /** Settings of {@link openGcsStore}: those of the store, and how to reach the service. */
@@ -24,6 +25,8 @@ export async function openGcsStore(options: GcsStoreOptions): Promise<GcsLeaseSt
   checked(options, { bucket: NAME, prefix: TEXT, endpoint: maybe(TEXT) });
   const emulator = process.env.STORAGE_EMULATOR_HOST || undefined;
   const server = options.endpoint ?? (emulator?.includes('://') === false ? `http://${emulator}` : emulator);
+  if (server !== undefined)
+    checkEndpoint(server, options.endpoint === undefined ? 'STORAGE_EMULATOR_HOST' : 'endpoint');
   const endpoint = (server ?? 'https://storage.googleapis.com').replace(/\/$/, '');
   const authorize = endpoint.startsWith('https:')
     ? await defaultCredentials(`gs://${options.bucket}`)
