@@ -1,5 +1,5 @@
 import { type Explanation, explain } from './explain.js';
-import { type Trace, type TraceEvent, tracedObject } from './lease-trace.js';
+import { type Stops, type Trace, type TraceEvent, tracedObject } from './lease-trace.js';
 import { type RecordedEvent, StoreOrder } from './store-order.js';
 import type { TaskEvent } from './task-recorder.js';
 import { ROUNDING_MS } from './traced-settings.js';
@@ -28,6 +28,7 @@ export interface RunExplanation extends Explanation {
 export function explainRun(
   tasks: ReadonlyMap<string, readonly TaskEvent[]>,
   { settings, leases }: KeptStates,
+  stops: Stops = new Map(),
 ): RunExplanation {
   let requests = 0;
   const newRequest = () => {
@@ -35,12 +36,13 @@ export function explainRun(
     return requests;
   };
   const events = [...tasks].flatMap(([task, own]) => renumbered(task, own, newRequest));
+  const end = events.reduce((last, { at }) => Math.max(last, at), 0);
   const orders = [...leases].map(([key, bodies]) => {
     const recorded = events.filter((event) => event.key === key);
-    return [key, new StoreOrder(key, bodies, recorded, newRequest)] as const;
+    return [key, new StoreOrder(key, bodies, recorded, newRequest, end)] as const;
   });
   const trace: Trace = {
-    stops: true,
+    stops,
     vacant: new Map(orders.map(([key, { vacant }]) => [key, vacant])),
     events: [
       ...settings.map(settingsEvent),
