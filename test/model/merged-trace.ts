@@ -89,15 +89,17 @@ function traced(events: readonly RecordedEvent[]): TraceEvent[] {
 }
 
 /**
- * When a task has read its clock for a write, which it has noted somewhat later: its next deadline says so, if it counts from a
+ * When a task has read its clock for a write, which it has noted somewhat later: a later deadline says so, if it counts from a
  * moment before the request was sent; else the present one, where what was left of it is the duration (rule 14). A deadline
  * that counts from a later moment has no path.
  */
 function readAt(events: readonly RecordedEvent[], index: number, durationMs: number): number {
   const { at = 0, until = Number.NaN } = events[index] ?? {};
   const after = events[index - 1]?.at ?? 0;
-  const next = events.slice(index + 1).find((event) => event.until !== undefined && event.until !== until);
-  const moments = [(next?.until ?? Number.NaN) - durationMs, until - durationMs + ROUNDING_MS / 2];
+  const later = events
+    .slice(index + 1)
+    .flatMap((event) => (event.until === until ? [] : (event.until ?? [])));
+  const moments = [...later.map((next) => next - durationMs), until - durationMs + ROUNDING_MS / 2];
   const moment = moments.find((each) => each > after - ROUNDING_MS && each < at + ROUNDING_MS);
   return Math.min(Math.max(moment ?? at, after), at);
 }
