@@ -11,7 +11,7 @@ const deep = '{src,test}/**/*.deep.test.ts';
 const unit = [
   'src/**/*.test.ts',
   'test/{arguments,rings}.test.ts',
-  'test/{model,simulation}/**/*.test.ts',
+  'test/{chaos,model,simulation}/**/*.test.ts',
   'test/ids/**/*.test.ts',
 ];
 const needsInfra = 'infra/test/**/*.deep.test.ts';

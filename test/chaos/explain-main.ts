@@ -1,5 +1,5 @@
 // Says what the model says of a run: `node explain-main.js TRACES [STORE ENDPOINT]`. TRACES is a folder with a file for
-// each task, and one of what the store has kept; with STORE that file is made first.
+// each task, one of the faults, and one of what the store has kept; with STORE that file is made first.
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +8,7 @@ import { nodeIdOf } from '../../src/core/lease/model/lease-state.js';
 import { openStore } from '../../src/core/store/open-store.js';
 import { explainRun } from '../model/merged-trace.js';
 import type { TaskEvent } from '../model/task-recorder.js';
+import { stopsOf } from './faults.js';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 
@@ -17,7 +18,8 @@ if (url !== '') writeFileSync(kept, JSON.stringify(await keptStates()));
 const { settings, leases } = JSON.parse(readFileSync(kept, 'utf8'));
 const names = readdirSync(folder).filter((name) => name.startsWith('task '));
 const tasks = new Map(names.map((name) => [name, eventsIn(readFileSync(join(folder, name), 'utf8'))]));
-console.log(JSON.stringify(explainRun(tasks, { settings, leases: new Map(leases) })));
+const stops = stopsOf(names, JSON.parse(readFileSync(join(folder, 'faults'), 'utf8')));
+console.log(JSON.stringify(explainRun(tasks, { settings, leases: new Map(leases) }, stops)));
 
 /** A process that was killed may have left half of its last line. */
 function eventsIn(text: string): TaskEvent[] {

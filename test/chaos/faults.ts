@@ -1,7 +1,9 @@
 import type { RandomSource } from '../../src/core/base/clock.js';
+import type { Stops } from '../model/lease-trace.js';
 import type { ProxyFaults } from '../support/network/proxies.js';
 import type { ActorKind } from './act.js';
 import type { SlotSpec, Task } from './slot.js';
+import type { FaultRecord } from './trouble.js';
 
 /** What a fault hits. */
 export interface Target {
@@ -66,9 +68,23 @@ const PARTS = {
   group: (task: Task) => (task.child ? [task.main, task.child] : [task.main]),
 };
 
+/** The pause of a library task. */
+const PAUSE_OF_PROCESS = 'pause of the process';
+
+/** When tasks were stopped. @param traces the names of their files, which end with the process */
+export function stopsOf(traces: readonly string[], faults: readonly FaultRecord[]): Stops {
+  const pauses = faults.filter(({ name }) => name === PAUSE_OF_PROCESS);
+  return new Map(
+    traces.map((trace) => {
+      const own = pauses.filter(({ pid }) => trace.endsWith(` ${pid}`));
+      return [trace, own.map(({ at }) => at / 1_000)];
+    }),
+  );
+}
+
 /** A pause: SIGSTOP, and SIGCONT much later. */
 const pause = (part: keyof typeof PARTS, weight: number, only?: ActorKind): FaultKind => ({
-  name: only === 'library' ? 'pause of the process' : `pause of the ${part}`,
+  name: only === 'library' ? PAUSE_OF_PROCESS : `pause of the ${part}`,
   weight,
   of: 'processes',
   ...(only && { only }),

@@ -141,8 +141,6 @@ async function chaos(flags: Flags): Promise<number> {
     if (terminal) process.stderr.write('\r\x1b[K');
     console.log(summary(result));
     const failures = failuresOf(result);
-    keeps = result.explanation?.failure !== undefined;
-    if (keeps) console.log(`The traces are kept in ${folder}`);
     if (history) {
       const wrong = await nonlinear(history);
       console.log(`Porcupine: ${wrong.length} node ids, shards and locks are not linear`);
@@ -150,8 +148,11 @@ async function chaos(flags: Flags): Promise<number> {
     }
     for (const failure of failures) console.log(`\nFAILED: ${failure}`);
     if (interrupted.signal.aborted) console.log('\nFAILED: interrupted');
-    return failures.length > 0 || interrupted.signal.aborted ? EXIT.failed : EXIT.passed;
+    const failed = failures.length > 0 || interrupted.signal.aborted;
+    keeps &&= failed;
+    return failed ? EXIT.failed : EXIT.passed;
   } finally {
+    if (keeps) console.log(`The traces are kept in ${folder}`);
     await killAll();
     await stop();
     if (!keeps) await rm(folder, { recursive: true });

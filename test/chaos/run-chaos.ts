@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -211,7 +211,7 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   return {
     ...facts,
     audit: store.keepsHistory ? await audited(operator) : undefined,
-    explanation: traces === undefined ? undefined : await explained(traces, store),
+    explanation: traces === undefined ? undefined : await explained(traces, store, faults),
     findings,
     specs: slots.map(({ spec }) => spec),
     ids,
@@ -289,7 +289,12 @@ async function audited({ options, env }: Operator) {
   return { code, verdict: audit.stdout() || audit.stderr() };
 }
 
-async function explained(traces: string, store: ChaosStore): Promise<RunExplanation> {
+async function explained(
+  traces: string,
+  store: ChaosStore,
+  faults: readonly FaultRecord[],
+): Promise<RunExplanation> {
+  await writeFile(join(traces, 'faults'), JSON.stringify(faults));
   const { url, endpoint } = store.address();
   const program = harnessFile('test/chaos/explain-main.ts');
   const explaining = runProcess(process.execPath, [program, traces, url, endpoint], { env: store.env });

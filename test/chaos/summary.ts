@@ -75,15 +75,11 @@ export function failuresOf(result: ChaosResult): string[] {
   return failures;
 }
 
-function pathFailures({ explanation, faults }: ChaosResult): string[] {
+function pathFailures({ explanation }: ChaosResult): string[] {
   if (explanation === undefined) return [];
-  const { failure, objects, late } = explanation;
+  const { failure, objects } = explanation;
   if (failure !== undefined) return [`no path of the model: ${failure.text}`];
-  const pauses = faults.filter(({ name }) => name === 'pause of the process').length;
-  return [
-    ...(objects === 0 ? ['no lease was traced to the end'] : []),
-    ...(late > pauses ? [`${late} renewals past the stop point, after ${pauses} pauses`] : []),
-  ];
+  return objects === 0 ? ['no lease was traced to the end'] : [];
 }
 
 /** How many times a shard had another owner. */

@@ -16,6 +16,8 @@ export interface FaultRecord {
   readonly slot: number | undefined;
   /** The task that it hit, if it acted already. */
   readonly taskId: string | undefined;
+  /** The main process of that task. */
+  readonly pid?: number;
 }
 
 /** What the troublemaker may harm, and how. */
@@ -97,6 +99,7 @@ async function hitOne(
       lengthMs,
       slot: slot.spec.number,
       taskId: task.acting?.taskId,
+      pid: task.main.pid,
     });
   if (happened) happened.then(note, () => undefined);
   else note();

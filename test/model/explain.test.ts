@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { simulate } from '../simulation/simulation.js';
 import { explain } from './explain.js';
-import type { TracedObject, TraceEvent } from './lease-trace.js';
+import type { Stops, TracedObject, TraceEvent } from './lease-trace.js';
 
 const KEY = '0.json';
 const DURATION_MS = 6_000;
@@ -84,7 +84,7 @@ class Story {
     return until;
   }
 
-  explained(stops = false) {
+  explained(stops: Stops = new Map()) {
     return explain({ vacant: new Map([[KEY, 'etag 0']]), events: this.events, stops });
   }
 
@@ -168,12 +168,35 @@ describe('a trace', () => {
     expect(story.problem).toMatch(problem);
   });
 
-  it('has a renewal past the stop point where tasks may be stopped, and counts it', () => {
+  it('has a renewal past the stop point where its task was stopped since its last event, and counts it', () => {
+    const story = new Story();
+    story.passes(1_000);
+    const until = story.acquires('task 1', 1);
+    const acquired = story.now;
+    story.passes(5_100).sends('task 1', held(1, 1), { until });
+    const stopped = (task: string, at: number) => story.explained(new Map([[task, [at]]]));
+    expect(stopped('task 1', acquired + 10)).toMatchObject({ failure: undefined, late: 1 });
+    for (const other of [
+      stopped('task 1', acquired - 10),
+      stopped('task 1', story.now + 10),
+      stopped('task 2', acquired + 10),
+    ])
+      expect(other.failure?.text).toMatch(/task 1 sends a renewal of version 1/);
+  });
+
+  it('has one after a look where its task was stopped since it began that', () => {
     const story = new Story();
     const until = story.acquires('task 1', 1);
-    story.passes(5_100).sends('task 1', held(1, 1), { until });
-    expect(story.explained(true)).toMatchObject({ failure: undefined, late: 1 });
-    expect(story.explained(false)).toMatchObject({ failure: expect.anything() });
+    const lost = story.passes(2_000).sends('task 1', held(1, 1), { until });
+    story.hears('task 1', lost, 'unknown');
+    const asked = story.passes(100).now;
+    story.reads('task 1', 0, until, () => story.passes(3_000));
+    story.passes(1).sends('task 1', held(1, 2), { until });
+    expect(story.explained(new Map([['task 1', [asked + 10]]]))).toMatchObject({
+      failure: undefined,
+      late: 1,
+    });
+    expect(story.problem).toMatch(/task 1 sends a renewal of version 1/);
   });
 
   it('has no renewal without a look where one was refused', () => {

@@ -33,7 +33,7 @@ import {
   renewsLate,
   sees,
 } from './lease-task.js';
-import { answerOf, type ObjectEvent, type Traced, type TracedObject } from './lease-trace.js';
+import { answerOf, type ObjectEvent, type Stops, type Traced, type TracedObject } from './lease-trace.js';
 import {
   applies,
   described,
@@ -99,6 +99,8 @@ export class LeasePath {
   /** The version that each task has claimed last, and the request. */
   readonly #claimed = new Map<number, { readonly version: number; readonly request: number }>();
   readonly #clocks: number[] = [];
+  /** When each task had its last event. The answer to a read does not count: a renewal may follow in the same attempt. */
+  readonly #lastAt = new Map<string, number>();
   readonly #writes = new Map<number, SentWrite>();
   readonly #sent = new Set<string>();
   /** What each answer to a read has shown. */
@@ -116,8 +118,7 @@ export class LeasePath {
     private etag: string,
     private readonly settings: TracedSettings,
     private readonly reads: ReadsBehindWrites,
-    /** Whether a task may be stopped between two readings of its clock. */
-    private readonly stops = false,
+    private readonly stops: Stops = new Map(),
   ) {
     this.#vacant = etag;
   }
@@ -129,6 +130,8 @@ export class LeasePath {
     const next = this.#after(event);
     if (next.length === 0) return this.#reported(event);
     this.#states = next.length === 1 ? next : distinct(next);
+    const isLook = event.kind === 'hears' && event.answer === 'read';
+    if ('clock' in event && !isLook) this.#lastAt.set(event.task, event.at);
     return undefined;
   }
 
@@ -217,10 +220,16 @@ export class LeasePath {
   }
 
   #renewsLate(event: Traced<'sends'>, t: number): readonly State[] {
-    if (!this.stops) return [];
+    if (!this.#wasStopped(event)) return [];
     const late = each(this.#states, t, this.#bounds, this.#believing(event, t, renewsLate));
     if (late.length > 0) this.late += 1;
     return late;
+  }
+
+  /** Whether a task was stopped since its event before this one. */
+  #wasStopped({ task, at }: Traced<'sends'>): boolean {
+    const since = this.#lastAt.get(task) ?? at;
+    return this.stops.get(task)?.some((moment) => moment > since && moment < at) === true;
   }
 
   /** Whether the model has sent the same write: with this duration, on this condition. */

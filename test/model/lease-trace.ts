@@ -74,11 +74,14 @@ export type ObjectEvent = Exclude<TraceEvent, { kind: 'settings' }>;
 export const answerOf = ({ request, time }: { readonly request: number; readonly time: number }) =>
   2 * request + time;
 
+/** The moments at which each task was stopped for some time, in milliseconds of true time. */
+export type Stops = ReadonlyMap<string, readonly number[]>;
+
 /** What there is at the beginning. */
 export interface Trace {
   /** The etag of each object that no task has held yet. */
   readonly vacant: ReadonlyMap<string, string>;
   readonly events: readonly TraceEvent[];
-  /** Whether a task may be stopped between any two steps: between two readings of the clock as well. @default false */
-  readonly stops?: boolean;
+  /** When each task was stopped: between any two steps, so between two readings of the clock as well. @default never */
+  readonly stops?: Stops;
 }

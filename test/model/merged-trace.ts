@@ -1,5 +1,5 @@
 import { type Explanation, explain } from './explain.js';
-import { type Trace, type TraceEvent, tracedObject } from './lease-trace.js';
+import { type Stops, type Trace, type TraceEvent, tracedObject } from './lease-trace.js';
 import { type RecordedEvent, StoreOrder } from './store-order.js';
 import type { TaskEvent } from './task-recorder.js';
 import { ROUNDING_MS } from './traced-settings.js';
@@ -28,6 +28,7 @@ export interface RunExplanation extends Explanation {
 export function explainRun(
   tasks: ReadonlyMap<string, readonly TaskEvent[]>,
   { settings, leases }: KeptStates,
+  stops: Stops = new Map(),
 ): RunExplanation {
   let requests = 0;
   const newRequest = () => {
@@ -35,12 +36,13 @@ export function explainRun(
     return requests;
   };
   const events = [...tasks].flatMap(([task, own]) => renumbered(task, own, newRequest));
+  const end = events.reduce((last, { at }) => Math.max(last, at), 0);
   const orders = [...leases].map(([key, bodies]) => {
     const recorded = events.filter((event) => event.key === key);
-    return [key, new StoreOrder(key, bodies, recorded, newRequest)] as const;
+    return [key, new StoreOrder(key, bodies, recorded, newRequest, end)] as const;
   });
   const trace: Trace = {
-    stops: true,
+    stops,
     vacant: new Map(orders.map(([key, { vacant }]) => [key, vacant])),
     events: [
       ...settings.map(settingsEvent),
@@ -87,15 +89,17 @@ function traced(events: readonly RecordedEvent[]): TraceEvent[] {
 }
 
 /**
- * When a task has read its clock for a write, which it has noted somewhat later: its next deadline says so, if it counts from a
+ * When a task has read its clock for a write, which it has noted somewhat later: a later deadline says so, if it counts from a
  * moment before the request was sent; else the present one, where what was left of it is the duration (rule 14). A deadline
  * that counts from a later moment has no path.
  */
 function readAt(events: readonly RecordedEvent[], index: number, durationMs: number): number {
   const { at = 0, until = Number.NaN } = events[index] ?? {};
   const after = events[index - 1]?.at ?? 0;
-  const next = events.slice(index + 1).find((event) => event.until !== undefined && event.until !== until);
-  const moments = [(next?.until ?? Number.NaN) - durationMs, until - durationMs + ROUNDING_MS / 2];
+  const later = events
+    .slice(index + 1)
+    .flatMap((event) => (event.until === until ? [] : (event.until ?? [])));
+  const moments = [...later.map((next) => next - durationMs), until - durationMs + ROUNDING_MS / 2];
   const moment = moments.find((each) => each > after - ROUNDING_MS && each < at + ROUNDING_MS);
   return Math.min(Math.max(moment ?? at, after), at);
 }

@@ -52,12 +52,14 @@ export class StoreOrder {
    * @param bodies the states of the object, the first one first
    * @param recorded what tasks have noted of the object
    * @param newRequest numbers the requests of operators
+   * @param end when the last event of the trace has happened
    */
   constructor(
     private readonly key: string,
     bodies: readonly string[],
     recorded: readonly RecordedEvent[],
     private readonly newRequest: () => number,
+    private readonly end: number,
   ) {
     for (const event of recorded) {
       if (event.kind === 'asks') this.#askedAt.set(event.request, event.at);
@@ -108,6 +110,12 @@ export class StoreOrder {
     this.#begunAt = write?.at ?? this.#now;
     this.#moveTo(this.#begunAt, write);
     const heard = write && this.#heard.get(write.request);
+    // A copy with an unknown outcome would be the one that was applied.
+    if (heard?.answer === 'not applied' || heard?.answer === 'conflict')
+      this.#fail(
+        heard.at,
+        `${heard.task} hears '${heard.answer}' of its write of version ${object.version}, which is kept`,
+      );
     if (heard?.answer !== 'written') this.unheard += write === undefined ? 0 : 1;
     else if (this.#now > heard.at)
       this.#fail(
@@ -127,7 +135,7 @@ export class StoreOrder {
     this.forced += 1;
     const { object } = this.#states[index] as State;
     const shownAt = this.#states.slice(index).flatMap(({ reads }) => reads.map(({ at }) => at));
-    const age = object.durationMs === 0 ? Math.min(...shownAt) - since : 0;
+    const age = object.durationMs === 0 ? Math.min(this.end, ...shownAt) - since : 0;
     const etag = this.#etagOf(index - 1);
     const read = { request: this.newRequest(), time: 0 };
     const by = { ...this.#event, task: OPERATOR, clock: this.#now };

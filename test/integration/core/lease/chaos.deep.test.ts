@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
@@ -243,6 +243,30 @@ describe('a chaos run', () => {
       { ...result, ends: result.ends.filter(({ spec }) => spec.clockHours !== 10) },
     ];
     for (const one of spoilt) expect(failuresOf(one).length).toBeGreaterThan(0);
+  });
+
+  it('has only leases that follow the model, as the traces of its tasks say', {
+    timeout: 300_000,
+  }, async () => {
+    const traces = await mkdtemp(join(tmpdir(), 'nodelease-traces-'));
+    const seed = Date.now() % 2 ** 32;
+    const store = await s3ChaosStore(inject('s3'));
+    const result = await runChaos({ store, lengthMs: 15_000, patienceMs: 60_000, seed, traces });
+    process.stderr.write(`traced chaos, seed ${seed}, ${traces}\n${summary(result)}\n`);
+    expect(failuresOf(result)).toEqual([]);
+    await rm(traces, { recursive: true });
+  });
+
+  it('keeps the traces where it was interrupted, and says where', async () => {
+    const command = runProcess(process.execPath, [
+      ...[harnessFile('test/chaos/main.ts'), '--minutes', '1', '--tasks', '2', '--traces'],
+    ]);
+    await command.waitForOutput(/^seed /m);
+    command.kill('SIGINT');
+    expect(await command.exit).toEqual({ code: 1, signal: null });
+    const [, folder = ''] = /^The traces are kept in (.+)$/m.exec(command.stdout()) ?? [];
+    expect(await readdir(folder)).toEqual([expect.stringMatching(/^traces-/)]);
+    await rm(folder, { recursive: true });
   });
 
   it.each([
