@@ -152,7 +152,7 @@ function pathOf({ events, objects, tasks, forced, unheard, late, leftOut, failur
   const found = failure ? 'no path of the model' : 'a path of the model';
   return [
     `${found}: ${events} events of ${objects} leases, ${tasks} tasks`,
-    `${unheard} writes applied and not heard of, ${late} renewals late by a pause, ${forced} forced releases of unknown age${left.join('')}`,
+    `${unheard} writes applied and not heard of, ${late} renewals past the stop point, after a pause or a read, ${forced} forced releases of unknown age${left.join('')}`,
   ].join('; ');
 }
 

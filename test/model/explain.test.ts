@@ -168,6 +168,20 @@ describe('a trace', () => {
     expect(story.problem).toMatch(problem);
   });
 
+  it.each([
+    [10, true],
+    [300, false],
+  ])('has a renewal past the stop point %d ms after a look of a real task: %s', (afterMs, isPath) => {
+    const story = new Story();
+    const until = story.acquires('task 1', 1);
+    story.hears('task 1', story.passes(4_000).sends('task 1', held(1, 1), { until }), 'unknown');
+    story.reads('task 1', 0, until, () => story.passes(1_100));
+    story.passes(afterMs).sends('task 1', held(1, 2), { until });
+    expect(story.explained().failure).toBeDefined();
+    const { failure, late } = story.explained(new Map([['task 1', []]]));
+    expect({ isPath: failure === undefined, late }).toEqual({ isPath, late: Number(isPath) });
+  });
+
   it('has a renewal past the stop point where its task was stopped since its last event, and counts it', () => {
     const story = new Story();
     story.passes(1_000);

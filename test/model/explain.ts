@@ -10,7 +10,7 @@ export interface Explanation {
   readonly objects: number;
   /** Objects that were left at an event of which the model has nothing, by what it was. */
   readonly leftOut: Readonly<Record<string, number>>;
-  /** Renewals past the stop point, by tasks that were stopped just before. */
+  /** Renewals past the stop point, by tasks that were stopped just before, or that had just read. */
   readonly late: number;
   /** The first event that has no path. */
   readonly failure: { readonly at: number; readonly text: string } | undefined;

@@ -48,6 +48,9 @@ import {
 } from './path-steps.js';
 import { ROUNDING_MS, type TracedSettings } from './traced-settings.js';
 
+/** How long a real task takes at most from an answer to the write that follows from it, in milliseconds. */
+const AT_ONCE_MS = 200;
+
 type Role = 'claim' | 'renewal' | 'release' | 'copy' | 'forced release' | 'retirement' | 'creation';
 type OwnRole = 'claim' | 'renewal' | 'release';
 const isOwn = (role: Role): role is OwnRole => role in WRITTEN;
@@ -87,7 +90,7 @@ export interface ReadsBehindWrites {
 export class LeasePath {
   /** Why it is not followed any more. */
   left: string | undefined;
-  /** How many renewals were sent past the stop point, by a task that was stopped. */
+  /** How many renewals were sent past the stop point: by a task that was stopped, or right after a read. */
   late = 0;
   #states: readonly State[] = [{ object: NEVER_HELD, tasks: [] }];
   #version = 0;
@@ -101,6 +104,8 @@ export class LeasePath {
   readonly #clocks: number[] = [];
   /** When each task had its last event. The answer to a read does not count: a renewal may follow in the same attempt. */
   readonly #lastAt = new Map<string, number>();
+  /** When each task has heard the answer to a read, if it has done nothing since. */
+  readonly #lookedAt = new Map<string, number>();
   readonly #writes = new Map<number, SentWrite>();
   readonly #sent = new Set<string>();
   /** What each answer to a read has shown. */
@@ -131,7 +136,11 @@ export class LeasePath {
     if (next.length === 0) return this.#reported(event);
     this.#states = next.length === 1 ? next : distinct(next);
     const isLook = event.kind === 'hears' && event.answer === 'read';
-    if ('clock' in event && !isLook) this.#lastAt.set(event.task, event.at);
+    if (isLook) this.#lookedAt.set(event.task, event.at);
+    else if ('clock' in event) {
+      this.#lastAt.set(event.task, event.at);
+      this.#lookedAt.delete(event.task);
+    }
     return undefined;
   }
 
@@ -220,7 +229,7 @@ export class LeasePath {
   }
 
   #renewsLate(event: Traced<'sends'>, t: number): readonly State[] {
-    if (!this.#wasStopped(event)) return [];
+    if (!this.#wasStopped(event) && !this.#hasJustLooked(event)) return [];
     const late = each(this.#states, t, this.#bounds, this.#believing(event, t, renewsLate));
     if (late.length > 0) this.late += 1;
     return late;
@@ -230,6 +239,11 @@ export class LeasePath {
   #wasStopped({ task, at }: Traced<'sends'>): boolean {
     const since = this.#lastAt.get(task) ?? at;
     return this.stops.get(task)?.some((moment) => moment > since && moment < at) === true;
+  }
+
+  /** Whether a real task sends it in the attempt that has just read: that may have begun before the stop point. */
+  #hasJustLooked({ task, at }: Traced<'sends'>): boolean {
+    return this.stops.has(task) && at - (this.#lookedAt.get(task) ?? 0) < AT_ONCE_MS;
   }
 
   /** Whether the model has sent the same write: with this duration, on this condition. */
