@@ -132,11 +132,12 @@ export interface DiscoveryStatusReport {
   readonly nodes: readonly {
     readonly id: number;
     /**
-     * `other-version`: the tree lags behind, or a znode is left over. `unreadable`: the znode has no version,
-     * or may not be read. `unknown`: ZooKeeper gave no answer.
+     * `other-version`: the tree lags behind, or a znode is left over. `other-task`: the znode is of a task of
+     * another cluster, at the same version. `unreadable`: the znode has no version, or may not be read.
+     * `unknown`: ZooKeeper gave no answer.
      */
-    readonly state: 'ok' | 'missing' | 'other-version' | 'unreadable' | 'unknown';
-    /** The version in the tree; null if it shows none. */
+    readonly state: 'ok' | 'missing' | 'other-version' | 'other-task' | 'unreadable' | 'unknown';
+    /** The version in the tree; null if it shows none, or another task. */
     readonly version: number | null;
   }[];
 }

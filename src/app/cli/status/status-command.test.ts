@@ -18,7 +18,9 @@ import { discoveryComparison } from '../../../node/monitor/discovery/discovery-c
 import { wholeCluster } from '../../../node/monitor/listed-cluster.js';
 import { statusReport } from '../../../node/monitor/status-report.js';
 import type { DiscoveryStatusReport, StatusReport } from '../../../node/wire/status-report.js';
+import type { ZooKeeper } from '../../../zookeeper/client/zookeeper.js';
 import { openZooKeeper } from '../../../zookeeper/client/zookeeper-client.js';
+import { encodeAssignment } from '../../../zookeeper/discovery/layout.js';
 import type { Screen } from '../../kit/io.js';
 import { showStatus } from './status-command.js';
 import { statusTable } from './status-table.js';
@@ -371,6 +373,20 @@ describe('nodelease status with discovery', () => {
         })) ??
       [];
     expect(lines.at(-1)).toContain('a\ufffd[2Jb');
+  });
+
+  it('is degraded where the tree has another task at the same version, as of a second cluster', async () => {
+    const { session, clock, io, hold } = await scene();
+    for (const id of [1, 2]) hold(id, { taskId: 'own', timestamp: 60_000 });
+    const shown = (id: number) =>
+      encodeAssignment({ taskId: id === 1 ? 'own' : 'foreign', nodeId: id, version: 1 });
+    const zookeeper = {
+      whenConnected: async () => undefined,
+      read: async (path: string) => ({ data: Buffer.from(shown(path.endsWith('09') ? 1 : 2)) }),
+    } as unknown as ZooKeeper;
+    await showStatus(session, once, io, discoveryComparison(zookeeper, clock));
+    expect(io.answer()).toMatch(/\n 1 {2}held .* {2}ok\n 2 {2}held .* {2}other-task\n/);
+    expect(io.answer()).toContain('discovery: degraded (of 2 held node ids 1 shown for another task)');
   });
 
   it('does not fail, and takes two seconds, when ZooKeeper gives no answer', async () => {

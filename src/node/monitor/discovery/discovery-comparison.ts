@@ -24,6 +24,7 @@ const TIMEOUT_MS = { usual: 2_000, afterFailure: 500 };
 const PROBLEMS = {
   missing: 'missing',
   'other-version': 'shown with another version',
+  'other-task': 'shown for another task',
   unreadable: 'unreadable',
 };
 
@@ -115,13 +116,14 @@ function heldOf(nodes: readonly NodeStatus[]) {
 
 /** @param znode undefined for an absent znode */
 function compared(
-  { id, version: expected }: NodeStatus,
+  { id, version: expected, taskId }: NodeStatus,
   znode: Pick<DiscoveryEntry, 'assignment'> | undefined,
 ): NodeDiscovery {
   if (znode === undefined) return { id, state: 'missing', version: null };
-  const version = znode.assignment?.version ?? null;
+  const { version = null, taskId: shown } = znode.assignment ?? {};
   if (version === null) return { id, state: 'unreadable', version };
-  return { id, state: version === expected ? 'ok' : 'other-version', version };
+  if (version !== expected) return { id, state: 'other-version', version };
+  return shown === taskId ? { id, state: 'ok', version } : { id, state: 'other-task', version: null };
 }
 
 /** The problem names what is wrong with the tree, as a clause. */
