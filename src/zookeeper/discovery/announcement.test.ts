@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { hostAddress } from '../../core/base/host/facts.js';
 import { instanceUrl, parseUriSpec } from '../services/instance/uri-spec.js';
-import { checkAnnouncement, routingEntries, routingInstance } from './announcement.js';
+import { announcedFields, checkAnnouncement, routingEntries, routingInstance } from './announcement.js';
 
 const held = { id: 3, version: 8, taskId: 'task' };
 const sources = { clock: new VirtualClock(), random: seededRandom(1) };
@@ -75,6 +75,14 @@ describe('the instance of a node', () => {
 
   it('is none without a service', () => {
     expect(routingInstance({ endpoints: [{ endpoint: 'pay' }] }, held, sources)).toBeUndefined();
+  });
+});
+
+describe('what the znode of a node says', () => {
+  it('has the address of this host where only a port is given', () => {
+    expect(announcedFields({ port: 80 })).toEqual({ address: hostAddress(), port: 80 });
+    expect(announcedFields({ port: 80, address: 'host' })).toEqual({ address: 'host', port: 80 });
+    expect(announcedFields({ service: 'orders' })).toEqual({ service: 'orders' });
   });
 });
 

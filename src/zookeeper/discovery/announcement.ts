@@ -72,7 +72,12 @@ export interface Announcement {
 }
 
 /** The fields that an announcement adds to the JSON of every znode, which leaves out undefined ones. */
-export function announcedFields({ service, address, port }: Announcement): Record<string, unknown> {
+export function announcedFields({
+  service,
+  port,
+  // A port alone leads nowhere.
+  address = port === undefined ? undefined : hostAddress(),
+}: Announcement): Record<string, unknown> {
   return { service, address, port };
 }
 
@@ -80,14 +85,8 @@ export function announcedFields({ service, address, port }: Announcement): Recor
 export function routingEntries(
   announcement: Announcement,
 ): readonly (readonly [TreeEntry, Readonly<Record<string, unknown>>])[] {
-  const {
-    service,
-    endpoints = [],
-    port,
-    address = port === undefined ? undefined : hostAddress(),
-  } = announcement;
-  // A port alone leads nowhere.
-  const fields = announcedFields({ service, address, port });
+  const { service, endpoints = [] } = announcement;
+  const fields = announcedFields(announcement);
   const entries = endpoints.map(
     ({ fields: own, ...names }) =>
       [
