@@ -8,10 +8,11 @@ export function canonicalJson(value: unknown): string {
   if (value === null || typeof value === 'boolean') return String(value);
   if (typeof value === 'number' && Number.isFinite(value)) return JSON.stringify(value);
   if (typeof value === 'string' && !LONE_SURROGATE.test(value)) return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (typeof value !== 'object')
+  if (Array.isArray(value)) return `[${Array.from(value, canonicalJson).join(',')}]`;
+  // A Date or a Map would be written as {}.
+  if (Object.prototype.toString.call(value) !== '[object Object]')
     throw new TypeError(`JSON holds no ${typeof value === 'string' ? 'lone surrogate' : String(value)}`);
-  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+  const fields = Object.entries(value as object).filter(([, field]) => field !== undefined);
   const isLess = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]) => (a < b ? -1 : 1);
   return `{${fields
     .sort(isLess)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ScalarType } from './scalar-codec.js';
-import { parseScalar, SCALAR_TYPES, scalarProblem } from './scalar-codec.js';
+import { parseScalar, SCALAR_TYPES, scalarProblem, toScalar } from './scalar-codec.js';
 
 describe('the text of a value on the command line', () => {
   it.each([
@@ -42,5 +42,30 @@ describe('the text of a value on the command line', () => {
     expect(SCALAR_TYPES).toHaveLength(10);
     expect(scalarProblem({ type: 'Double', value: '-Infinity' })).toBeUndefined();
     expect(scalarProblem({ type: 'toString', value: 'x' })).toBe('unknown type toString');
+  });
+});
+
+describe('a value of a program', () => {
+  it.each<[string, unknown]>([
+    ['a Date', new Date(0)],
+    ['a Date within', { at: new Date(0) }],
+    ['a Map', new Map([['a', 1]])],
+    ['a Set within', [new Set([1])]],
+    ['bytes within', { bytes: new Uint8Array([1]) }],
+    ['a hole', new Array(2)],
+  ])('that JSON does not hold, %s, is refused instead of written as another one', (_, value) => {
+    expect(() => toScalar(value as object as readonly unknown[])).toThrow(
+      /value: expected .* what JSON holds/,
+    );
+  });
+
+  it('may be an object of a class, or without a prototype', () => {
+    class Point {
+      readonly x = 1;
+    }
+    expect(toScalar([new Point(), Object.assign(Object.create(null), { y: 2 })])).toEqual({
+      type: 'Json',
+      value: '[{"x":1},{"y":2}]',
+    });
   });
 });
