@@ -246,6 +246,15 @@ describe('a foreign znode', () => {
     });
   });
 
+  test.each([
+    // What Curator chooses on a host with IPv6, unless it is given an address.
+    ['fd00:0:0:0:0:0:0:2%eth0', 'fd00:0:0:0:0:0:0:2'],
+    ['fe80:0:0:0:0:0:0:2%eth0', 'fe80:0:0:0:0:0:0:2%eth0'],
+    ['a%b:c%d', 'a%b:c%d'],
+  ])('at %s is at %s: a zone counts in a link-local address only', (written, address) => {
+    expect(read(JSON.stringify({ address: written }))).toMatchObject({ address });
+  });
+
   test('is reported with the content of its JSON if that differs from its path', () => {
     expect(read('{"name":"other","id":"i-1"}')).toMatchObject({ name: 'other', id: 'i-1' });
   });

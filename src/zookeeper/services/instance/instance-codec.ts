@@ -119,7 +119,7 @@ export function decodeInstance<P>(znode: InstanceZnode, payload: PayloadCodec<P>
     const instance: ServiceInstance<P> = {
       name: readText(fields.name, 'name') || name,
       id: readText(fields.id, 'id') || id,
-      address: readText(fields.address, 'address') || undefined,
+      address: readText(fields.address, 'address')?.replace(ZONE, '$1') || undefined,
       port: readPort(fields.port, 'port'),
       sslPort: readPort(fields.sslPort, 'sslPort'),
       payload: readPayload(fields.payload, payload),
@@ -134,6 +134,9 @@ export function decodeInstance<P>(znode: InstanceZnode, payload: PayloadCodec<P>
     return { status: 'unreadable', problem };
   }
 }
+
+/** The zone that Java adds to each IPv6 address of its host. Only link-local ones need it. */
+const ZONE = /^(?!fe[89ab])([\da-f]*:[\da-f:.]*)%.*/i;
 
 /** @throws {Error} whose message is the rest of the sentence "<path> …"; so do all that read a field */
 function parseFields(data: Buffer): Partial<Record<string, unknown>> {
