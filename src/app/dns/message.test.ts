@@ -8,6 +8,7 @@ import {
   type Facts,
   factsOf,
   type Holder,
+  isHost,
   type ShardOwner,
   UNKNOWN,
   type Zone,
@@ -221,6 +222,14 @@ describe('a service', () => {
     const half = zoneOf({ services: { orders: [host, { host: '10.0.0.7' }] } });
     for (let round = 0; round < 20; round += 1)
       expect(ask(half, 'orders.service.nodelease').data).toEqual(['10.0.0.7']);
+  });
+
+  it('may be a host name that ends with a dot', () => {
+    const services = { orders: [{ host: 'db.example.com.', port: 5_432 }] };
+    const zone = zoneOf({ services, hosts: { 'db.example.com.': ['192.0.2.1'] } });
+    expect(ask(zone, 'orders.service.nodelease').data).toEqual(['db.example.com', '192.0.2.1']);
+    const texts = ['db.example.com.', '.', '..', 'db..', '10.0.0.7.'];
+    expect(texts.filter(isHost)).toEqual(['db.example.com.']);
   });
 
   it('of a host name has its CNAME for all types without their own records', () => {

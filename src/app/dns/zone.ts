@@ -227,9 +227,10 @@ function ownNameOf({ host, claim, taskId }: Endpoint, type: 'A' | 'AAAA', { view
 
 const DIGITS = /^[\d.]+$/;
 
-/** Whether it is an IP address without a zone, or a host name whose labels DNS can carry. */
+/** Whether it is an IP address without a zone, or a host name that DNS can carry, also with a dot last. */
 export function isHost(text: string): boolean {
-  const isName = text.length <= 253 && text.split('.').every((label) => /^[A-Za-z0-9_-]{1,63}$/.test(label));
+  const labels = text.replace(/\.$/, '').split('.');
+  const isName = text.length <= 253 && labels.every((label) => /^[A-Za-z0-9_-]{1,63}$/.test(label));
   return isIP(text) === 0 ? isName && !DIGITS.test(text) : !text.includes('%');
 }
 
