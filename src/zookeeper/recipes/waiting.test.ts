@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { AnySession, type Fault, fails, ScriptedZooKeeper } from '../../../test/support/scripted-zookeeper.js';
+import {
+  AnySession,
+  type Fault,
+  fails,
+  ScriptedZooKeeper,
+} from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { barrier } from './barrier.js';
 import { lock } from './lock.js';
