@@ -186,6 +186,8 @@ describe('a store URL', () => {
     ['dynamodb:leases/p', STORE_FORMS],
     ['file:', 'a folder after file:'],
     ['file://host/dir', 'file:DIR or file:///DIR, without a host'],
+    ['file:~/leases', 'a folder without ~ or $ at its start'],
+    ['file:$HOME/leases', 'a folder without ~ or $ at its start'],
     ['file:///a%2', 'well-formed'],
     ['etcd://h1:2379', 'a prefix, which nothing else in the cluster uses'],
     ['etcd://h1:2379/', 'a prefix, which nothing else in the cluster uses'],
