@@ -188,6 +188,7 @@ describe('a store URL', () => {
     ['file://host/dir', 'file:DIR or file:///DIR, without a host'],
     ['file:~/leases', 'a folder without ~ or $ at its start'],
     ['file:$HOME/leases', 'a folder without ~ or $ at its start'],
+    ['~/leases', `expected ${STORE_FORMS}`],
     ['file:///a%2', 'well-formed'],
     ['etcd://h1:2379', 'a prefix, which nothing else in the cluster uses'],
     ['etcd://h1:2379/', 'a prefix, which nothing else in the cluster uses'],
