@@ -219,7 +219,7 @@ export interface LeaseStore {
    * may be another service than the store.
    *
    * @param within `within 4000 ms`
-   * @returns for example `no answer from the source of the credentials (…) within 4000 ms`
+   * @returns for example `no usable answer from the source of the credentials (…) within 4000 ms`
    */
   noAnswer?(within: string): string;
 

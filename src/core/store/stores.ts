@@ -64,7 +64,7 @@ export function parseStoreUrl(value: string, setting = 'store'): ParsedUrl & { r
   checkPlain(value, setting);
   const kind = storeKindOf(value);
   if (kind === undefined)
-    return fail(/^[./~]/.test(value) ? `file:${value} for that folder, or ${STORE_FORMS}` : STORE_FORMS);
+    return fail(/^[./]/.test(value) ? `file:${value} for that folder, or ${STORE_FORMS}` : STORE_FORMS);
   const scheme = value.slice(0, value.indexOf(':'));
   const root = `${scheme}${kind.form.includes('://') ? '://' : ':'}`;
   if (!value.startsWith(root)) fail(STORE_FORMS);

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { type Fault, fails, ScriptedZooKeeper } from '../../../test/support/scripted-zookeeper.js';
+import {
+  AnySession,
+  type Fault,
+  fails,
+  ScriptedZooKeeper,
+} from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { barrier } from './barrier.js';
 import { lock } from './lock.js';
 
 describe('a lock that is tried once', () => {
@@ -62,4 +68,16 @@ describe('a lock that is tried once', () => {
     expect(tookMs).toBeGreaterThan(4_000);
     expect(tookMs).toBeLessThan(6_000);
   });
+});
+
+it('the wait at a barrier fails where the servers refuse the session, and close each connection', async () => {
+  const clock = new VirtualClock();
+  const zookeeper = new AnySession(clock);
+  // The refusal reaches the first request of a connection, which is that of an open watch.
+  zookeeper.fault = () =>
+    Promise.reject(fails(zookeeper.watches.size > 0 ? 'connection-loss' : 'auth-failed', 'not-applied'));
+  const waiting = barrier(zookeeper, '/gate', { clock, random: seededRandom(1) }).wait({ timeoutMs: 30_000 });
+  waiting.catch(() => undefined);
+  await clock.advance(40_000);
+  await expect(waiting).rejects.toMatchObject({ fault: 'auth-failed' });
 });

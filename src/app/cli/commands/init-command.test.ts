@@ -6,6 +6,7 @@ import { StoreUnusableError } from '../../../core/base/errors.js';
 import { acquireLease } from '../../../core/lease/acquire/acquire-lease.js';
 import { encodeCluster, newCluster } from '../../../core/lease/model/cluster-config.js';
 import { StoreSession } from '../../../core/lease/session/store-session.js';
+import { StoreError } from '../../../core/store/lease-store.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import { SHARDS_KEY } from '../../../node/shards/shard-map.js';
@@ -56,6 +57,29 @@ describe('nodelease init', () => {
       code: 0,
       answer: 'the cluster at memory: has 4 node ids (duration 15s, grace 1s): nothing to do\n',
       complaints: '',
+    });
+  });
+
+  it('tries a repair again where the store is busy', async () => {
+    const { bucket, clock, session, io, said } = scene();
+    await initialize(session, settings, io);
+    bucket.remove('2.json');
+    let isBusy = true;
+    const failing = new MemoryLeaseStore(
+      {
+        clock,
+        intercept: async (_, apply) => {
+          if (!isBusy) return apply();
+          isBusy = false;
+          throw new StoreError('slow down', { fault: 'unavailable', outcome: 'not-applied' });
+        },
+      },
+      bucket,
+    );
+    const repairing = said(repair(new StoreSession(failing, clock, 1_000), 9, io));
+    expect(await inTime(clock, repairing)).toMatchObject({
+      code: 0,
+      answer: expect.stringContaining('restored at version 10'),
     });
   });
 

@@ -9,6 +9,7 @@ import {
   repairCluster,
 } from '../../../core/lease/operate/initialize.js';
 import { declareRestored } from '../../../core/lease/operate/restored.js';
+import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { locksUrl, nothingAt, refuseLock } from '../../../core/store/lock-url.js';
 import { lockNames } from '../../../node/locks/read-locks.js';
@@ -192,7 +193,8 @@ export async function repair(
 ): Promise<number> {
   const onWait = (ms: number) =>
     complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
-  const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
+  const options = { session, clock: io.clock, aboveVersion, onWait };
+  const repairs = await whileStoreIsBusy(io)(() => repairCluster(options));
   const isRestored = repairs.every(({ version }) => version !== undefined);
   const mended = isRestored ? await (await clusterPart()).repairPart(session, io) : undefined;
   const { url: store } = session.store;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import { StoreError } from '../../store/lease-store.js';
+import { StoreError, type StoreFault } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { acquireLease } from '../acquire/acquire-lease.js';
@@ -71,6 +71,26 @@ describe('nodelease init', () => {
     asked.length = 0;
     await initialize(session, wanted);
     expect(asked).toEqual(['read cluster.json', 'list']);
+  });
+
+  it('tries again where the store is busy at first, but not where it cannot be reached', async () => {
+    const { clock, store } = setUp();
+    const begin = (fault: StoreFault) => {
+      let calls = 0;
+      const failing = store.connect(async (_, apply) => {
+        calls += 1;
+        if (calls <= 3) throw new StoreError('no', { fault, outcome: 'not-applied' });
+        return apply();
+      });
+      const session = new StoreSession(failing, clock, 1_000);
+      const done = initializeCluster({ session, clock, random: seededRandom(9), wanted });
+      done.catch(() => undefined);
+      return done;
+    };
+    await expect(begin('unreachable')).rejects.toThrow('no');
+    const done = begin('unavailable');
+    await clock.advance(10_000);
+    expect(await done).toMatchObject({ clusterCreated: true, created: [0, 1, 2, 3] });
   });
 
   it('survives a store that fails now and then', async () => {

@@ -25,7 +25,7 @@ import {
   reportOverruled,
   type StoredCluster,
 } from '../session/cluster-store.js';
-import { whileStoreIsAway } from '../session/store-retry.js';
+import { whileStoreIsAway, whileStoreIsBusy } from '../session/store-retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /** What {@link initializeCluster} did. */
@@ -64,7 +64,8 @@ export async function initializeCluster(
   const { session, clock, random, wanted, signal, onProgress } = checked(options, { wanted: OBJECT });
   checkArguments({ session, clock, random, emit }, { emit: FUNCTION });
   const retry = whileStoreIsAway(options);
-  const { cluster, created: clusterCreated } = await ensureCluster(options);
+  const ensured = await whileStoreIsBusy(options)(() => ensureCluster(options));
+  const { cluster, created: clusterCreated } = ensured;
   reportOverruled(wanted, cluster.config, emit);
   if (cluster.config.bootstrapped) {
     // What the cluster has given up had an object as well, and needs it when it grows again.

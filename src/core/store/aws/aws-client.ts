@@ -1,4 +1,5 @@
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3';
+import { checkPlain } from '../../base/arguments.js';
 import type { Clock } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import { ensureHome } from '../../base/host/facts.js';
@@ -70,6 +71,8 @@ export async function createAwsClient<Client extends AwsClient>(
   make: (config: AwsConfig) => Client,
 ): Promise<Client> {
   if (endpoint) checkEndpoint(endpoint.url, endpoint.name);
+  for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'])
+    checkPlain(process.env[name] ?? '', name, '…');
   const region = given.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
   const config: AwsConfig & { readonly ignoreCache: true } = {
     maxAttempts: 1,

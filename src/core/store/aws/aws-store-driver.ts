@@ -47,7 +47,7 @@ export abstract class AwsStoreDriver extends StoreDriver {
     const source = this.access.client.awaitedSource?.();
     return source === undefined
       ? `no answer ${within}${unusedProxy()}`
-      : `no answer from the source of the credentials (${source}) ${within}`;
+      : `no usable answer from the source of the credentials (${source}) ${within}`;
   }
 
   async close(): Promise<void> {

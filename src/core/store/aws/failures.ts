@@ -35,7 +35,7 @@ export function unanswered(
   const failed = (fault: StoreFault, detail: string) => failedBy(error)(fault, 'not-applied', detail);
   if (isWithoutCredentials(error))
     return failed('denied', `no AWS credentials found (${credentialHint()})${message}`);
-  const noAnswer = `no answer from the source of the credentials (${credentialSource()})`;
+  const noAnswer = `no usable answer from the source of the credentials (${credentialSource()})`;
   if (isLost) return failed('unreachable', `${ofSession ? 'not sent' : noAnswer}${message}`);
   const status = fieldOf(fieldOf(error, '$metadata'), 'httpStatusCode');
   if (typeof status !== 'number') return failed('rejected', `not sent${message}`);

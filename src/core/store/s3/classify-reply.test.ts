@@ -39,7 +39,7 @@ it('names the source of the credentials where it does not answer, cannot be reac
   vi.stubEnv('AWS_PROFILE', '');
   vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', 'http://169.254.170.23/v1/credentials');
   const source = 'the AWS_CONTAINER_CREDENTIALS_FULL_URI at 169.254.170.23';
-  const said = `s3://bucket/orders: listing: no answer from the source of the credentials (${source}): `;
+  const said = `s3://bucket/orders: listing: no usable answer from the source of the credentials (${source}): `;
   const late = new DOMException('no answer within 5000 ms', 'TimeoutError');
   expect(failure(late, { sent: false })).toBe(`${said}no answer within 5000 ms`);
   const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
