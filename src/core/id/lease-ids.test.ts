@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { acquireLease } from '../lease/acquire/acquire-lease.js';
 import { staticLease } from '../lease/hold/static-lease.js';
@@ -259,6 +259,16 @@ describe('the ids of a lease', () => {
       /^layout: expected what the lease's generator was made with/,
     );
     await expect(uniqueIds(lease, { lagMs: 1 })).rejects.toThrow(/^lagMs: expected/);
+  });
+
+  it('are made by one generator, also where the process has a second copy of this package', async () => {
+    const { start } = cluster();
+    const lease = await start();
+    const generator = await uniqueIds(lease);
+    vi.resetModules();
+    const copy = await import('./lease-ids.js');
+    expect(copy.uniqueIds).not.toBe(uniqueIds);
+    expect(await copy.uniqueIds(lease)).toBe(generator);
   });
 
   it('end with the lease, and at once with a pause past its deadline', async () => {
