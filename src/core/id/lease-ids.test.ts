@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { acquireLease } from '../lease/acquire/acquire-lease.js';
 import { staticLease } from '../lease/hold/static-lease.js';
@@ -265,8 +265,8 @@ describe('the ids of a lease', () => {
     const { start } = cluster();
     const lease = await start();
     const generator = await uniqueIds(lease);
-    vi.resetModules();
-    const copy = await import('./lease-ids.js');
+    const path = './lease-ids.ts?copy';
+    const copy: typeof import('./lease-ids.js') = await import(path);
     expect(copy.uniqueIds).not.toBe(uniqueIds);
     expect(await copy.uniqueIds(lease)).toBe(generator);
   });
