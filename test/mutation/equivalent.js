@@ -323,12 +323,6 @@ export const EQUIVALENT = {
   ],
   'src/core/lease/hold/holder.ts': [
     {
-      line: "const RELEASING = new Error('it is being released');",
-      from: "'it is being released'",
-      to: '""',
-      why: 'the reason of an abort inside the holder, which nobody reads',
-    },
-    {
       line: '#retrying = false;',
       from: 'false',
       to: 'true',

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
-import { checked, FUNCTION, having, listOf, maybe } from '../../core/base/arguments.js';
+import { checked, FLAG, FUNCTION, having, listOf, maybe } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { systemClock } from '../../core/base/system.js';
 import type { ClusterView } from '../../node/monitor/cluster-follower.js';
@@ -94,7 +94,11 @@ export function nodeApp(options: NodeAppOptions): Hono {
     token,
     hosts,
     streams = new OpenStreams(),
-  } = checked(options, { cluster: maybe(FUNCTION), parts: maybe(listOf(having('a part', 'mount'))) });
+  } = checked(options, {
+    heldForOthers: maybe(FLAG),
+    cluster: maybe(FUNCTION),
+    parts: maybe(listOf(having('a part', 'mount'))),
+  });
   const app = new Hono();
   answerFailures(app, options.onFailure);
   app.notFound(nothingThere);

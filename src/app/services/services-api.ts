@@ -1,5 +1,5 @@
 import type { Context, Hono } from 'hono';
-import { checked } from '../../core/base/arguments.js';
+import { checked, FLAG, maybe } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
 import { jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
@@ -31,7 +31,7 @@ const WRITE_LIMIT = { timeoutMs: 5_000 };
 export function servicesPage(
   source: ServicesSource & { readonly allowWrites?: boolean | undefined },
 ): NodeAppPart {
-  const { allowWrites, ...shown } = checked(source);
+  const { allowWrites, ...shown } = checked(source, { allowWrites: maybe(FLAG) });
   return {
     page: ['/services', 'services'],
     offers: { hasServices: true },

@@ -74,7 +74,9 @@ it('gives acquire() every setting of the command line that it has an option for'
 });
 
 it('gives only what acquire() takes', async () => {
-  const options = await optionsOf({ NODELEASE_STORE: 'memory:', NODELEASE_DURATION: '5s' });
+  // The wait is of no use without a key: the command line ignores the variable, too.
+  const env = { NODELEASE_STORE: 'memory:', NODELEASE_DURATION: '5s', NODELEASE_STICKY_WAIT: '40s' };
+  const options = await optionsOf(env);
   await using lease = await acquire({ ...options, onLost: 'signal' });
   expect(lease.isValid()).toBe(true);
   const etcd = { NODELEASE_STORE: 'etcd://h1/p', NODELEASE_ETCD_AUTH: 'me:secret' };

@@ -31,6 +31,8 @@ export async function optionsFromEnvironment(): Promise<AcquireOptions> {
   const { check: _, ...announced } = zookeeper ?? {};
   return {
     ...Object.fromEntries(Object.entries(settings).filter(([name]) => names.includes(name))),
+    // As on the command line, a variable may be set for tasks that have no key.
+    stickyWaitMs: settings.sticky === undefined ? undefined : settings.stickyWaitMs,
     // The default is that of acquire(), which is none in a container.
     store: env.NODELEASE_STORE && provider === 'store' ? store : undefined,
     zookeeper: zookeeper && { ...announced, connect: zookeeper.connect.text },

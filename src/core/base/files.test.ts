@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Damage, readFollowing, readRegular } from './files.js';
+import { codeOf, Damage, readFollowing, readRegular } from './files.js';
 
 let folder: string;
 let path: string;
@@ -47,5 +48,17 @@ describe('a file of another user', () => {
     symlinkSync(path, link);
     expect((await readFollowing(link, 10)).toString()).toBe('token');
     await expect(readFollowing('/dev/zero', 10)).rejects.toBeInstanceOf(Damage);
+  });
+});
+
+describe('the code of a failed file operation', () => {
+  it('is found in the errors of another realm, as Node’s are in a test of Jest', () => {
+    expect(codeOf(runInNewContext("Object.assign(new Error(), { code: 'ENOENT', syscall: 'open' })"))).toBe(
+      'ENOENT',
+    );
+  });
+
+  it.each([undefined, null, 'ENOENT', new Error(), { code: 'EPROTO' }])('is none in %s', (error) => {
+    expect(codeOf(error)).toBeUndefined();
   });
 });

@@ -7,8 +7,8 @@ import { dirname } from 'node:path';
  * error.
  */
 export function codeOf(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const { code, syscall } = error as NodeJS.ErrnoException;
+  // In a context of its own, as Jest has, Node's errors are no instances of `Error`.
+  const { code, syscall }: NodeJS.ErrnoException = Object(error);
   return syscall === undefined ? undefined : code;
 }
 

@@ -1,8 +1,13 @@
-import { splitList } from '../base/arguments.js';
+import { checkArguments, FLAG, splitList } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { checked, integer, onOff, parsed, type SettingRows } from '../settings/setting.js';
 import type { DataDirOptions } from './data-dir-options.js';
 import { exclusionOf } from './exclude.js';
+
+const flag = {
+  ...onOff,
+  check: (given: unknown, label: string) => checkArguments({ [label]: given }, { [label]: FLAG }),
+};
 
 /** The settings of data directories that follow the node id. */
 export const DATA_DIR_SETTINGS = {
@@ -30,13 +35,13 @@ export const DATA_DIR_SETTINGS = {
       'what a new version does not get, separated by commas: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
   },
   'data-copy': {
-    kind: onOff,
+    kind: flag,
     option: 'dataDir.copy',
     needs: 'data-dir',
     sentence: 'always copy files instead of linking them, so that older versions never change',
   },
   'data-local': {
-    kind: onOff,
+    kind: flag,
     option: 'dataDir.local',
     needs: 'data-dir',
     sentence:

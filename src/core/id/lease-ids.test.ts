@@ -261,6 +261,16 @@ describe('the ids of a lease', () => {
     await expect(uniqueIds(lease, { lagMs: 1 })).rejects.toThrow(/^lagMs: expected/);
   });
 
+  it('are made by one generator, also where the process has a second copy of this package', async () => {
+    const { start } = cluster();
+    const lease = await start();
+    const generator = await uniqueIds(lease);
+    const path = './lease-ids.ts?copy';
+    const copy: typeof import('./lease-ids.js') = await import(path);
+    expect(copy.uniqueIds).not.toBe(uniqueIds);
+    expect(await copy.uniqueIds(lease)).toBe(generator);
+  });
+
   it('end with the lease, and at once with a pause past its deadline', async () => {
     const { clock, start } = cluster();
     const lease = await start();

@@ -24,11 +24,15 @@ const OPTION_NAMES = ['layout', 'lagMs', 'advanceMs'] as const satisfies (keyof 
 
 const NEVER = new Promise<void>(() => undefined);
 
-/** There is one generator for each tenure: two would make the same ids. */
-const made = new WeakMap<
-  TenureTime,
-  { readonly generator: UniqueIdGenerator; readonly options: UniqueIdsOptions }
->();
+const MADE: unique symbol = Symbol.for('nodelease.uniqueIds');
+
+/**
+ * It has its one generator: two would make the same ids. A second copy of this package in the process finds it,
+ * too.
+ */
+interface Tenure extends TenureTime {
+  [MADE]?: { readonly generator: UniqueIdGenerator; readonly options: UniqueIdsOptions };
+}
 
 /**
  * The generator of unique 64-bit ids of a lease. No two tenures of a node id, and no two nodes, make the same
@@ -57,7 +61,7 @@ export async function uniqueIds(
   options: UniqueIdsOptions = {},
 ): Promise<UniqueIdGenerator> {
   checkKnown(options, [...OPTION_NAMES, 'signal']);
-  const { id, tenureTime: time } = Object(lease) as typeof lease;
+  const { id, tenureTime: time }: Readonly<{ id: number; tenureTime: Tenure | undefined }> = Object(lease);
   if (time === undefined) {
     const expected = 'a leased node id (standaloneIds makes ids for a fixed one, by the wall clock)';
     throw new ConfigError('lease', id === undefined ? lease : `the fixed node id ${id}`, expected);
@@ -66,7 +70,7 @@ export async function uniqueIds(
   if (layout !== undefined) checkRoom(id, checkedLayout(layout));
   await time.prepare(signal);
   // No await from here on: no other call can make a generator in between.
-  const before = made.get(time);
+  const before = time[MADE];
   if (before !== undefined) {
     checkSame(before.options, options);
     return before.generator;
@@ -94,13 +98,13 @@ export async function uniqueIds(
         ? NEVER
         : undefined,
   );
-  made.set(time, { generator, options });
+  time[MADE] = { generator, options };
   return generator;
 }
 
 /** How many ids the generator of a lease has made so far; 0 without a generator. */
-export function issuedIds({ tenureTime }: Pick<Lease, 'tenureTime'>): number {
-  return (tenureTime && made.get(tenureTime)?.generator.issued) ?? 0;
+export function issuedIds({ tenureTime }: { readonly tenureTime: Tenure | undefined }): number {
+  return tenureTime?.[MADE]?.generator.issued ?? 0;
 }
 
 function checkRoom(nodeId: number, { name, nodeBits }: IdLayout): void {

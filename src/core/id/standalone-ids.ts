@@ -23,11 +23,11 @@ export interface StandaloneIdsOptions {
 
 /**
  * A generator without a lease, for a fixed node id, with the same ids and methods. Uniqueness depends on the
- * wall clock, and on no other process having the node id.
+ * wall clock, and on no other generator having the node id, in this process either.
  *
  * The times in the ids are later than this call, and never ahead of the clock. So a restarted process repeats
  * no id of its predecessor *as long as the host's clock does not go back between the two*. It may go back by
- * NTP, by hand, or by a move to another host. Within one process ids never repeat, whatever the clock does.
+ * NTP, by hand, or by a move to another host. One generator never repeats an id, whatever the clock does.
  * In the first millisecond there is no id yet: begin with `await nextAsync()`.
  *
  * @throws {ConfigError} when the node id is invalid, or too large for the layout

@@ -63,6 +63,8 @@ describe('acquire', () => {
     ['dataDir.retention', { dataDir: { root: '/data', retention: 0 } }],
     ['dataDir.exclude', { dataDir: { root: '/', exclude: ['a//b'] } }],
     ['dataDir.exclude', { dataDir: { root: '/', exclude: 'runtime' } }],
+    ['dataDir.copy', { dataDir: { root: '/', copy: 'false' } }],
+    ['dataDir.local', { dataDir: { root: '/', local: 'false' } }],
     ['dataDir.root', { dataDir: { root: '/no/such/directory' } }],
   ])('names the option that is wrong: %s in %j', async (setting, options) => {
     await expect(acquire({ store: 'memory:', ...options } as AcquireOptions)).rejects.toMatchObject({

@@ -510,6 +510,15 @@ describe('ownShards', () => {
     await inVirtualTime(fleet.clock, first);
   });
 
+  it('says that the lease has been released', async () => {
+    const fleet = shardFleet({ count: 4 });
+    const lease = await fleet.plainTask();
+    await inVirtualTime(fleet.clock, lease.release());
+    await expect(ownShards(lease, { count: 4, start: () => undefined })).rejects.toMatchObject({
+      code: 'LEASE_RELEASED',
+    });
+  });
+
   it.each<[string, object]>([
     ['count', { count: 0 }],
     ['start', { start: undefined }],

@@ -18,9 +18,6 @@ export interface HolderOptions<E extends TenureLostError> {
 /** Timeout of a release without an answer, in milliseconds. */
 const RELEASE_TIMEOUT_MS = 3_000;
 
-/** The reason with which a release aborts the loop and the chores. */
-const RELEASING = new Error('it is being released');
-
 /** The object is still ours, but another write of ours came in between. The call is tried again. */
 export class Overtaken extends Error {}
 
@@ -227,7 +224,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
       this.#giveUp('it was released too late');
     const mine = this.isHeld;
     if (mine) this.#state = 'released';
-    this.#ending.abort(RELEASING);
+    this.#ending.abort(this.releasedError());
     if (mine) this.whenOver(undefined);
     await this.#loop;
     await Promise.all(this.#chores);
