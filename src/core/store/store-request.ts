@@ -228,8 +228,8 @@ export const ABSENCE: ByOperation<'absent' | 'conflict'> = {
 /** The errors of the operating system and of Node in `error`: one for every address that was tried. */
 export function networkErrors(error: unknown): readonly unknown[] {
   const inner = error instanceof AggregateError ? error.errors : [error];
-  // An answer in JSON may have a field of that name.
-  return inner.filter((each) => /^[A-Z\d_]+$/.test(textOf(each, 'code') ?? ''));
+  // The SDK's error for an answer has the fields of its JSON, and says whose fault it is.
+  return inner.filter((each) => textOf(each, 'code') !== undefined && textOf(each, '$fault') === undefined);
 }
 
 /** True only where no byte of a request can have been sent; when in doubt, false. */

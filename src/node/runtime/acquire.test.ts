@@ -47,7 +47,7 @@ describe('acquire', () => {
     ['zookeeper.connect', { zookeeper: { connect: 'zk1/ids,zk2/other' } }],
     ['zookeeper.auth', { zookeeper: { connect: 'zk1', auth: 'digest:me:secret ' } }],
     ['etcd.auth', { store: 'etcd://h1/p', etcd: { auth: 'me:secret\r' } }],
-    ['dataDir.exclude', { dataDir: { root: '/', exclude: ['runtime '] } }],
+    ['dataDir.exclude', { dataDir: { root: '/no/such/directory', exclude: ['runtime '] } }],
     ['sticky', { sticky: 'volume-1\n' }],
     ['sticky', { sticky: 5 }],
     ['sticky', { sticky: '' }],
@@ -61,10 +61,10 @@ describe('acquire', () => {
     ['dataDir', { dataDir: { root: '' } }],
     ['dataDir', { dataDir: { root: '/data', keep: 3 } }],
     ['dataDir.retention', { dataDir: { root: '/data', retention: 0 } }],
-    ['dataDir.exclude', { dataDir: { root: '/', exclude: ['a//b'] } }],
-    ['dataDir.exclude', { dataDir: { root: '/', exclude: 'runtime' } }],
-    ['dataDir.copy', { dataDir: { root: '/', copy: 'false' } }],
-    ['dataDir.local', { dataDir: { root: '/', local: 'false' } }],
+    ['dataDir.exclude', { dataDir: { root: '/no/such/directory', exclude: ['a//b'] } }],
+    ['dataDir.exclude', { dataDir: { root: '/no/such/directory', exclude: 'runtime' } }],
+    ['dataDir.copy', { dataDir: { root: '/no/such/directory', copy: 'false' } }],
+    ['dataDir.local', { dataDir: { root: '/no/such/directory', local: 'false' } }],
     ['dataDir.root', { dataDir: { root: '/no/such/directory' } }],
   ])('names the option that is wrong: %s in %j', async (setting, options) => {
     await expect(acquire({ store: 'memory:', ...options } as AcquireOptions)).rejects.toMatchObject({

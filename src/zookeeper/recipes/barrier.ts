@@ -41,8 +41,8 @@ export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
     wait: (options = {}) =>
       inTime(recipe, options, 'was not removed', async (wait) => {
         // A server that refuses the session closes the connection, and the watch tries again for ever.
-        await wait.retry((call) => zookeeper.read(path, call));
-        await untilData(wait, path, (znode) => znode === undefined);
+        if (await wait.retry((call) => zookeeper.read(path, call)))
+          await untilData(wait, path, (znode) => znode === undefined);
       }),
     remove: (wait) =>
       inTime(recipe, withCallTimeout(wait), 'could not be removed', async ({ retry }) => {

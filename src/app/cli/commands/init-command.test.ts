@@ -60,26 +60,20 @@ describe('nodelease init', () => {
     });
   });
 
-  it('tries a repair again where the store is busy', async () => {
+  it('tries again where the store is busy, also to look at a cluster that exists', async () => {
     const { bucket, clock, session, io, said } = scene();
     await initialize(session, settings, io);
     bucket.remove('2.json');
-    let isBusy = true;
-    const failing = new MemoryLeaseStore(
-      {
-        clock,
-        intercept: async (_, apply) => {
-          if (!isBusy) return apply();
-          isBusy = false;
-          throw new StoreError('slow down', { fault: 'unavailable', outcome: 'not-applied' });
-        },
-      },
-      bucket,
-    );
-    const repairing = said(repair(new StoreSession(failing, clock, 1_000), 9, io));
-    expect(await inTime(clock, repairing)).toMatchObject({
-      code: 0,
-      answer: expect.stringContaining('restored at version 10'),
+    const seen = new Set<string>();
+    const busy = new MemoryLeaseStore({ clock }, bucket).connect(async (call, apply) => {
+      const { size } = seen;
+      if (seen.add(JSON.stringify(call)).size === size) return apply();
+      throw new StoreError('slow down', { fault: 'unavailable', outcome: 'not-applied' });
+    });
+    const looking = said(initialize(new StoreSession(busy, clock, 1_000), settings, io));
+    expect(await inTime(clock, looking)).toMatchObject({
+      code: 69,
+      complaints: expect.stringContaining('node id 2: '),
     });
   });
 

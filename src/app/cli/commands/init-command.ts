@@ -155,7 +155,7 @@ async function damageIn(
   io: Io,
 ): Promise<{ readonly id: number; readonly problem: string }[]> {
   const { nodes, hints } = await withProgress('reading lease objects', io, (onProgress, signal) =>
-    new ClusterReader(session, io.clock, onProgress).scan(signal),
+    whileStoreIsBusy({ ...io, signal })(() => new ClusterReader(session, io.clock, onProgress).scan(signal)),
   );
   const found = hints === undefined ? [] : damageOf({ cluster: hints.cluster, nodes });
   // Node ids that the cluster has given up had an object as well, and need it when the cluster grows again.
@@ -193,8 +193,7 @@ export async function repair(
 ): Promise<number> {
   const onWait = (ms: number) =>
     complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
-  const options = { session, clock: io.clock, aboveVersion, onWait };
-  const repairs = await whileStoreIsBusy(io)(() => repairCluster(options));
+  const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
   const isRestored = repairs.every(({ version }) => version !== undefined);
   const mended = isRestored ? await (await clusterPart()).repairPart(session, io) : undefined;
   const { url: store } = session.store;

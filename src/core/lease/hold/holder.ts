@@ -223,9 +223,11 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     if (this.isHeld && this.holding.clock.monotonic() >= this.deadline)
       this.#giveUp('it was released too late');
     const mine = this.isHeld;
-    if (mine) this.#state = 'released';
-    this.#ending.abort(this.releasedError());
-    if (mine) this.whenOver(undefined);
+    if (mine) {
+      this.#state = 'released';
+      this.#ending.abort(this.releasedError());
+      this.whenOver(undefined);
+    }
     await this.#loop;
     await Promise.all(this.#chores);
     if (mine) await this.#giveBack();

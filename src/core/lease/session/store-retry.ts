@@ -28,8 +28,8 @@ export const whileStoreIsAway = (
   });
 
 /**
- * Retries what only reads while the store answers that it is too busy, such as 503: that may be over in a
- * moment. A store that does not answer at all is reported at once, since its address may be wrong.
+ * Retries a call as `whileStoreIsAway` does, but only while the store answers that it is too busy, such as 503: that
+ * may be over in a moment. A store that does not answer at all is reported at once, since its address may be wrong.
  */
 export const whileStoreIsBusy = (options: StoreRetryOptions): Retry =>
   whileStoreIsAway(options, (error) => error instanceof StoreError && error.fault === 'unavailable');

@@ -59,6 +59,8 @@ const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
 
 const WARNING_SWITCH = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
 
+const ACCESS_KEYS = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'];
+
 /**
  * Makes a client of the SDK with its own retries off: a blind retry of a conditional write turns a lost reply
  * into a false conflict (rule 5). Credentials come from the AWS default chain, at the first request.
@@ -71,7 +73,8 @@ export async function createAwsClient<Client extends AwsClient>(
   make: (config: AwsConfig) => Client,
 ): Promise<Client> {
   if (endpoint) checkEndpoint(endpoint.url, endpoint.name);
-  for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'])
+  // The SDK does not use these next to a profile.
+  for (const name of process.env.AWS_PROFILE ? ['AWS_PROFILE'] : ACCESS_KEYS)
     checkPlain(process.env[name] ?? '', name, '…');
   const region = given.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
   const config: AwsConfig & { readonly ignoreCache: true } = {

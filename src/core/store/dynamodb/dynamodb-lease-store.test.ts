@@ -149,7 +149,12 @@ describe('of a write, nothing is known', () => {
       ...(['an error of a gateway', { status: 403, body: { message: 'Forbidden' } }, 'rejected'] as const),
       'but not as DynamoDB does',
     ],
-    ['an error with a code', { status: 403, body: { code: 'x' } }, 'rejected', 'but not as DynamoDB does'],
+    [
+      'an error with a code',
+      { status: 403, body: { code: 'FORBIDDEN' } },
+      'rejected',
+      'but not as DynamoDB does',
+    ],
     ['an empty object of another server', { headers: { 'x-amzn-requestid': '' } }, 'rejected', 'request id'],
     ['InternalServerError', { exception: 'InternalServerError', status: 500 }, 'unavailable', 'HTTP 500, In'],
     ['ServiceUnavailable', { exception: 'ServiceUnavailable', status: 503 }, 'unavailable', 'HTTP 503'],

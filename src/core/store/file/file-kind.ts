@@ -23,7 +23,8 @@ export const FILE: StoreKind<FileLeaseStoreOptions> = {
     if (directory === '' || directory.includes('\0'))
       fail('a folder after file:, for example file:.nodelease');
     // In one place a shell expands it, and in another it is the name of another cluster's folder.
-    if (/^[~$]/.test(directory)) fail('a folder without ~ or $ at its start, which only a shell expands');
+    if (/^[~$]/.test(directory))
+      fail('a folder without ~ or $ at its start, which only a shell expands (or file:./~…)');
     // What was encoded, too.
     checkPlain(directory, setting);
     return { url: `file:${directory}`, directory };

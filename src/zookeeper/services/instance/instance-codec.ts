@@ -105,7 +105,8 @@ export function withEnabled(json: string, enabled: boolean): string {
 }
 
 /**
- * Decodes what Curator does: unknown fields, missing ones (name and id are then the znode's), ports as texts.
+ * Decodes what Curator does: unknown fields, missing ones (name and id are then the znode's), ports as texts, IPv6
+ * addresses with a zone, which is left out.
  * `"enabled":null` is false. As in Curator, name and id of the JSON win over the znode's. Unlike in Curator,
  * the text is UTF-8, and nothing follows the JSON. An integer beyond ±(2^53 − 1) is the text of its digits.
  * Never throws.

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { textOf } from '../../../core/base/fields.js';
 
 /**
  * Codes of failures of the other side or of the network: the operating system's, undici's, the resolver's.
@@ -54,10 +55,8 @@ export function isInstanceFault(error: unknown, sent: boolean, body: unknown): b
 }
 
 function codeOf(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  if ('code' in error && typeof error.code === 'string') return error.code;
   // A host with several addresses, all without an answer.
-  return error instanceof AggregateError ? codeOf(error.errors[0]) : undefined;
+  return textOf(error, 'code') ?? (error instanceof AggregateError ? codeOf(error.errors[0]) : undefined);
 }
 
 /** The methods that may be sent twice with the same effect as once (RFC 9110, 9.2.2). */
