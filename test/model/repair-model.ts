@@ -34,6 +34,8 @@ interface Node extends Settings {
   readonly lives: boolean;
   /** Its lease shows that it takes part. */
   readonly part: boolean;
+  /** It did, and starts nothing any more. */
+  readonly left: boolean;
   /** The epoch of a frozen map that its lease shows, 0 none. */
   readonly shows: number;
   readonly followed: ShardMap | undefined;
@@ -73,7 +75,7 @@ export interface State extends Settings {
 export const NO_OWNER = -1;
 export const NO_SERIES = -1;
 const UNREAD: Settings = { floor: NO_SERIES, created: false };
-const NOTHING = { lives: false, part: false, shows: 0, works: 0, givenUp: false };
+const NOTHING = { lives: false, part: false, left: false, shows: 0, works: 0, givenUp: false };
 const NEW_NODE: Node = { ...NOTHING, ...UNREAD, followed: undefined, base: undefined };
 const FORGOTTEN = { does: 'idle', repairs: false, first: 0, done: 0 } as const;
 const NOT_SENT = { base: undefined, next: undefined };
@@ -108,8 +110,16 @@ export function begin(state: State, n: number): State | undefined {
 
 /** T10 (5): first the mark in the lease, then cluster.json, then the map. */
 export function mark(state: State, n: number): State | undefined {
-  const { lives, part } = at(state.nodes, n);
-  return lives && !part ? withSettings(withNode(state, n, { part: true }), n) : undefined;
+  const { lives, part, left } = at(state.nodes, n);
+  return lives && !part && !left ? withSettings(withNode(state, n, { part: true }), n) : undefined;
+}
+
+/** It leaves, or could not take part after all. */
+export function unmark({ bug }: Bounds, state: State, n: number, leaves: boolean): State | undefined {
+  const { lives, part, works, followed } = at(state.nodes, n);
+  if (!lives || !part || (works > 0 && bug !== 'LEAVE_EARLY') || (followed && !leaves)) return undefined;
+  const shown = { part: false, shows: 0, givenUp: false };
+  return withNode(state, n, { ...shown, ...(leaves ? { left: true } : UNREAD) });
 }
 
 export function readSettings(state: State, n: number): State | undefined {
@@ -120,9 +130,9 @@ export function readSettings(state: State, n: number): State | undefined {
 
 /** T2, and T10 (4). A node that knows no better is not misled by old content: that is not promised. */
 export function follow({ bug }: Bounds, state: State, n: number): State | undefined {
-  const { lives, part, floor, followed } = at(state.nodes, n);
+  const { lives, part, left, floor, followed } = at(state.nodes, n);
   const { map } = state;
-  if (!lives || !part || !map) return undefined;
+  if (!lives || !(part || left) || !map) return undefined;
   const isOld = map.epoch <= floor;
   if (isOld && bug !== 'NO_FLOOR') return undefined;
   const before = followed?.epoch ?? 0;
@@ -141,8 +151,8 @@ export function seeCreated(state: State, n: number): State | undefined {
 
 /** T4. @throws {Error} where two work on the shard then, or its token was there before: no path leads there */
 export function start(state: State, n: number): State | undefined {
-  const { lives, followed, works, givenUp } = at(state.nodes, n);
-  if (!lives || followed?.owner !== n || works > 0 || givenUp) return undefined;
+  const { lives, left, followed, works, givenUp } = at(state.nodes, n);
+  if (!lives || left || followed?.owner !== n || works > 0 || givenUp) return undefined;
   if (state.nodes.some((other) => other.works > 0)) throw new Error('exclusion');
   if (followed.token <= state.last) throw new Error('tokens');
   return withNode({ ...state, last: followed.token }, n, { works: followed.token });
@@ -164,21 +174,21 @@ export function show({ bug }: Bounds, state: State, n: number): State | undefine
 
 /** T5. A write is sent to the map that is followed; by an earlier one it is refused. */
 export function handOn(bounds: Bounds, state: State, n: number): State | undefined {
-  const { lives, followed, base } = at(state.nodes, n);
+  const { lives, left, followed, base } = at(state.nodes, n);
   if (!lives || followed?.owner !== n || isSame(base, followed)) return undefined;
   const isSent = !isNeverAgain(bounds, state, followed);
-  return withNode(state, n, { works: 0, givenUp: true, ...(isSent && { base: followed }) });
+  return withNode(state, n, { works: 0, givenUp: !left, ...(isSent && { base: followed }) });
 }
 
 /** T6, T9: a shard without an owner is given to any node. */
 export function give(bounds: Bounds, state: State, n: number): State | undefined {
-  const { lives, part, created, followed, base } = at(state.nodes, n);
-  if (!lives || !part || !(created || bounds.bug === 'GIVE_EARLY')) return undefined;
+  const { lives, part, left, created, followed, base } = at(state.nodes, n);
+  if (!lives || !(part || left) || !(created || bounds.bug === 'GIVE_EARLY')) return undefined;
   if (followed?.owner !== NO_OWNER || followed.frozen || isSame(base, followed)) return undefined;
   return isNeverAgain(bounds, state, followed) ? undefined : withNode(state, n, { base: followed });
 }
 
-/** The write of a node is applied. @param epoch the next one, or a later one if other shards changed in between */
+/** The write of a node is applied, perhaps after its tenure. @param epoch the next one, or a later one if other shards changed in between */
 export function write(
   bounds: Bounds,
   state: State,
@@ -204,7 +214,7 @@ export function end(state: State, n: number): State | undefined {
   if (!at(state.nodes, n).lives) return undefined;
   const wiped = (map: ShardMap | undefined) =>
     map?.owner === n ? { ...map, owner: NO_OWNER, token: 0 } : map;
-  const ended = state.nodes.with(n, NEW_NODE);
+  const ended = state.nodes.with(n, { ...NEW_NODE, base: at(state.nodes, n).base });
   return {
     ...state,
     map: wiped(state.map),

@@ -46,6 +46,8 @@ function successors(bounds: SearchBounds, state: State): State[] {
     ...nodes.flatMap((n) => [
       model.begin(state, n),
       model.mark(state, n),
+      model.unmark(bounds, state, n, true),
+      model.unmark(bounds, state, n, false),
       model.readSettings(state, n),
       model.follow(bounds, state, n),
       model.seeCreated(state, n),
@@ -75,8 +77,8 @@ function successors(bounds: SearchBounds, state: State): State[] {
 function keyOf({ floor, created, map, copy, isPutBack, damages, last, nodes, founders }: State): string {
   const numbers = [floor + 1, +created, keyOfMap(map), keyOfMap(copy), +isPutBack, damages, last];
   for (const node of nodes) {
-    const { lives, part, shows, works, givenUp, followed, base } = node;
-    numbers.push(+lives, +part, shows, works, +givenUp, node.floor + 1, +node.created);
+    const { lives, part, left, shows, works, givenUp, followed, base } = node;
+    numbers.push(+lives, +part, +left, shows, works, +givenUp, node.floor + 1, +node.created);
     numbers.push(keyOfMap(followed), keyOfMap(base));
   }
   for (const { does, repairs, first, done, base, next } of founders)
