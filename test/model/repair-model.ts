@@ -133,11 +133,10 @@ export function follow({ bug }: Bounds, state: State, n: number): State | undefi
   const { lives, part, left, floor, followed } = at(state.nodes, n);
   const { map } = state;
   if (!lives || !(part || left) || !map) return undefined;
-  const isOld = map.epoch <= floor;
-  if (isOld && bug !== 'NO_FLOOR') return undefined;
+  if (map.epoch <= floor) return undefined;
   const before = followed?.epoch ?? 0;
   if (map.epoch <= before && (bug !== 'BACK' || map.epoch === before)) return undefined;
-  if (state.isPutBack && map.epoch > before && !isOld && bug !== 'OLD_CONTENT') return undefined;
+  if (state.isPutBack && map.epoch > before && bug !== 'OLD_CONTENT') return undefined;
   const isAnother = map.owner !== n || map.token !== (followed?.token ?? 0);
   return withNode(state, n, { followed: map, ...(isAnother && { givenUp: false }) });
 }
@@ -183,7 +182,7 @@ export function handOn(bounds: Bounds, state: State, n: number): State | undefin
 /** T6, T9: a shard without an owner is given to any node. */
 export function give(bounds: Bounds, state: State, n: number): State | undefined {
   const { lives, part, left, created, followed, base } = at(state.nodes, n);
-  if (!lives || !(part || left) || !(created || bounds.bug === 'GIVE_EARLY')) return undefined;
+  if (!lives || !(part || left) || !created) return undefined;
   if (followed?.owner !== NO_OWNER || followed.frozen || isSame(base, followed)) return undefined;
   return isNeverAgain(bounds, state, followed) ? undefined : withNode(state, n, { base: followed });
 }

@@ -13,13 +13,12 @@ const MOST_STATES = isTrimmed ? 200_000 : 3_000_000;
 
 /** The bugs of shards-repair.pml that the copy has, and what the shortest path breaks: SPIN's is another one. */
 const FOUND_BY = {
-  GIVE_EARLY: 'exclusion',
   'ABSENT_BEGINS BEGUN': 'exclusion',
-  NO_FLOOR: 'exclusion',
   'BACK BEGUN COPIES': 'tokens',
   'NO_FREEZE BEGUN': 'exclusion',
   'NO_WAIT BEGUN': 'exclusion',
   'SHOW_EARLY BEGUN': 'exclusion',
+  'LEAVE_EARLY BEGUN': 'exclusion',
   'OLD_CONTENT BEGUN COPIES': 'exclusion',
 } as const;
 

@@ -263,7 +263,8 @@ end:
 #endif
      }
   :: atomic { node[me].lives && MAY_READ(me) && (node[me].series != series || node[me].created != created) -> read_settings() }
-  :: atomic { node[me].lives && (MAY_READ(me) || node[me].left) && map != ABSENT && IS_LATER(me) && !IS_OLD(me) && !IS_MISLED(me) ->
+  :: atomic { node[me].lives && (MAY_READ(me) || node[me].left) && map != ABSENT && IS_LATER(me) && !IS_OLD(me) &&
+       !IS_MISLED(me) ->
        if :: OWNER(map) != me || TOKEN(map) != TOKEN(node[me].followed) -> node[me].given_up = false :: else -> skip fi;
        node[me].followed = map; printf("node %d reads epoch %d\n", me, EPOCH(map)) }
   /* The first map of the series is there. */
@@ -299,7 +300,6 @@ end:
   :: atomic { node[me].lives && HAS_MARKED(me) && KNOWS_CREATED(me) && node[me].followed != ABSENT && !FROZEN(node[me].followed) &&
        OWNER(node[me].followed) == NO_OWNER && node[me].base != node[me].followed && !NEVER_AGAIN(node[me].followed) ->
        node[me].base = node[me].followed; printf("node %d gives the shard\n", me) }
-  /* Perhaps late: its tenure may be over. */
   :: atomic { node[me].base != ABSENT && map == node[me].base && !IS_FULL(map) && (!calm || MAY_RUN(me)) ->
        do :: i < NODES - 1 -> i++ :: break od;
        if
@@ -316,7 +316,9 @@ end:
   /* T7: its work has ended. */
   :: atomic { node[me].lives && (!calm || node[me].left) ->
        printf("the tenure of node %d is over\n", me);
-       node[me].lives = false; node[me].part = false; node[me].left = false; node[me].shows = 0; node[me].series = 0; node[me].created = false;
+       node[me].lives = false; node[me].part = false; node[me].left = false; node[me].shows = 0;
+       node[me].series = 0; node[me].created = false;
+       /* Its last write may yet be applied. */
        node[me].followed = ABSENT; node[me].works = 0; node[me].given_up = false;
        wipe(map); wipe(copy); wipe(founder[0].base); wipe(founder[1].base);
        do :: i < NODES -> wipe(node[i].followed); wipe(node[i].base); i++ :: i == NODES -> break od;

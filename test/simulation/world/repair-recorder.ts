@@ -53,14 +53,10 @@ export class RepairRecorder {
       read.isUnheard = false;
       return;
     }
-    const writtenAt = this.#acts.findLastIndex(
-      ({ kind, ...one }) => kind === 'writes' && 'epoch' in one && one.epoch === act.epoch,
-    );
-    const after = this.#acts.findIndex(
-      ({ kind }, at) => at > writtenAt && (kind === 'writes' || kind === 'loses'),
-    );
-    if (!this.#isOver)
-      this.#acts.splice(after < 0 ? this.#acts.length : after, 0, { ...act, isOutdated: after >= 0 });
+    const acts = this.#acts;
+    const writtenAt = acts.findLastIndex((one) => one.kind === 'writes' && one.epoch === act.epoch);
+    const after = acts.findIndex(({ kind }, at) => at > writtenAt && (kind === 'writes' || kind === 'loses'));
+    if (!this.#isOver) acts.splice(after < 0 ? acts.length : after, 0, { ...act, isOutdated: after >= 0 });
   }
 
   /** The same handling of a request, which leaves its acts. */
