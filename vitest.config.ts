@@ -29,7 +29,7 @@ const proofs = [
   'test/integration/core/lease/{planted-bugs,simulation,chaos}.deep.test.ts',
   'test/integration/{core/id/id-proof,zookeeper/services/curator-interop,app/http/metrics}.deep.test.ts',
   'test/browser/demo.deep.test.ts',
-  'test/model/{lease,lease-states,shards,shards-states}.deep.test.ts',
+  'test/model/{lease,lease-states,shards,shards-states,repair-states}.deep.test.ts',
   'test/package.deep.test.ts',
 ];
 const deepTests = (all: string, kept: string[]) => (isTrimmed ? kept : [all]);

@@ -63,6 +63,7 @@ bool calm;
 typedef Node {
   bool lives;    /* It has a tenure that is not over. */
   bool part;     /* Its lease shows that it takes part. */
+  bool left;     /* It did, and starts nothing any more. */
   byte shows;    /* The epoch of a frozen map that its lease shows, 0 none. */
   byte series;   /* Of cluster.json, as it was last read. */
   bool created;
@@ -87,6 +88,8 @@ typedef Founder {
 };
 Founder founder[2];
 
+#define MAY_RUN(n) (node[n].lives && !node[n].left)
+#define HAS_MARKED(n) (node[n].part || node[n].left)
 #define OWNS(n) (node[n].followed != ABSENT && OWNER(node[n].followed) == n)
 
 /* ---- The planted bugs ---- */
@@ -147,6 +150,12 @@ Founder founder[2];
 #define HAS_STOPPED(n) true
 #else
 #define HAS_STOPPED(n) (node[n].works == 0)
+#endif
+
+#ifdef LEAVE_EARLY /* a tenure that leaves removes its mark while work is still ending */
+#define HAS_ENDED(n) true
+#else
+#define HAS_ENDED(n) (node[n].works == 0)
 #endif
 
 #ifdef KEEP_RUNNING /* T8: what the map that is followed does not have continues; found in the calm */
@@ -247,21 +256,30 @@ end:
   do
   :: atomic { !calm && !node[me].lives -> node[me].lives = true; printf("node %d has a new tenure\n", me) }
   /* First the mark in the lease, then cluster.json, then the map. */
-  :: atomic { node[me].lives && !node[me].part ->
+  :: atomic { node[me].lives && !HAS_MARKED(me) ->
        node[me].part = true; printf("the lease of node %d shows that it takes part\n", me);
 #ifndef MARK_LATE
        read_settings()
 #endif
      }
   :: atomic { node[me].lives && MAY_READ(me) && (node[me].series != series || node[me].created != created) -> read_settings() }
-  :: atomic { node[me].lives && MAY_READ(me) && map != ABSENT && IS_LATER(me) && !IS_OLD(me) && !IS_MISLED(me) ->
+  :: atomic { node[me].lives && (MAY_READ(me) || node[me].left) && map != ABSENT && IS_LATER(me) && !IS_OLD(me) &&
+       !IS_MISLED(me) ->
        if :: OWNER(map) != me || TOKEN(map) != TOKEN(node[me].followed) -> node[me].given_up = false :: else -> skip fi;
        node[me].followed = map; printf("node %d reads epoch %d\n", me, EPOCH(map)) }
   /* The first map of the series is there. */
   :: atomic { node[me].lives && node[me].part && node[me].followed != ABSENT && !created && SERIES_OF(node[me].followed) == series ->
        created = true; read_settings() }
+  /* It leaves, or could not take part after all. */
+  :: atomic { node[me].lives && node[me].part && HAS_ENDED(me) && !calm ->
+       node[me].part = false; node[me].shows = 0; node[me].given_up = false;
+       if
+       :: node[me].left = true
+       :: node[me].followed == ABSENT -> node[me].series = 0; node[me].created = false
+       fi;
+       printf("the lease of node %d shows no more that it takes part\n", me) }
   /* T4. What must never happen: two owners, and a token that was there before. */
-  :: atomic { node[me].lives && OWNS(me) && node[me].works == 0 && !node[me].given_up ->
+  :: atomic { node[me].lives && !node[me].left && OWNS(me) && node[me].works == 0 && !node[me].given_up ->
        printf("node %d starts with token %d\n", me, TOKEN(node[me].followed));
        do :: i < NODES -> assert(i == me || node[i].works == 0); i++ :: i == NODES -> break od;
        i = 0;
@@ -275,14 +293,14 @@ end:
        node[me].shows = EPOCH(node[me].followed); printf("the lease of node %d shows epoch %d\n", me, node[me].shows) }
   /* T5. A write is sent to the map that is followed; by an earlier one it is refused. */
   :: atomic { node[me].lives && OWNS(me) && node[me].base != node[me].followed && (!calm || node[me].given_up) ->
-       node[me].works = 0; node[me].given_up = true;
+       node[me].works = 0; node[me].given_up = !node[me].left;
        if :: !NEVER_AGAIN(node[me].followed) -> node[me].base = node[me].followed :: else -> skip fi;
        printf("node %d sends a hand-on\n", me) }
   /* T6, T9: a shard without an owner is given to any node. */
-  :: atomic { node[me].lives && node[me].part && KNOWS_CREATED(me) && node[me].followed != ABSENT && !FROZEN(node[me].followed) &&
+  :: atomic { node[me].lives && HAS_MARKED(me) && KNOWS_CREATED(me) && node[me].followed != ABSENT && !FROZEN(node[me].followed) &&
        OWNER(node[me].followed) == NO_OWNER && node[me].base != node[me].followed && !NEVER_AGAIN(node[me].followed) ->
        node[me].base = node[me].followed; printf("node %d gives the shard\n", me) }
-  :: atomic { node[me].base != ABSENT && map == node[me].base && !IS_FULL(map) ->
+  :: atomic { node[me].base != ABSENT && map == node[me].base && !IS_FULL(map) && (!calm || MAY_RUN(me)) ->
        do :: i < NODES - 1 -> i++ :: break od;
        if
        :: calm -> i = me
@@ -291,15 +309,17 @@ end:
        fi;
        map = MAP(EPOCH(map) + 1, i, (i == NO_OWNER -> 0 : EPOCH(map) + 1), 0);
        node[me].base = ABSENT; map_changes() }
-  :: atomic { node[me].base != ABSENT && (!calm || map != node[me].base) -> node[me].base = ABSENT }
+  :: atomic { node[me].base != ABSENT && (!calm || map != node[me].base || !MAY_RUN(me)) -> node[me].base = ABSENT }
   /* A repair reads the leases, one after the other. */
   :: atomic { WAITS_FOR(0, me) -> founder[0].done = founder[0].done | (1 << me) }
   :: atomic { WAITS_FOR(1, me) -> founder[1].done = founder[1].done | (1 << me) }
   /* T7: its work has ended. */
-  :: atomic { node[me].lives && !calm ->
+  :: atomic { node[me].lives && (!calm || node[me].left) ->
        printf("the tenure of node %d is over\n", me);
-       node[me].lives = false; node[me].part = false; node[me].shows = 0; node[me].series = 0; node[me].created = false;
-       node[me].followed = ABSENT; node[me].works = 0; node[me].given_up = false; node[me].base = ABSENT;
+       node[me].lives = false; node[me].part = false; node[me].left = false; node[me].shows = 0;
+       node[me].series = 0; node[me].created = false;
+       /* Its last write may yet be applied. */
+       node[me].followed = ABSENT; node[me].works = 0; node[me].given_up = false;
        wipe(map); wipe(copy); wipe(founder[0].base); wipe(founder[1].base);
        do :: i < NODES -> wipe(node[i].followed); wipe(node[i].base); i++ :: i == NODES -> break od;
        i = 0 }

@@ -3,7 +3,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Explanation } from '../model/explain.js';
-import type { ShardsExplanation } from '../model/explain-shards.js';
+import type { MapExplanation } from '../model/explain-repair.js';
 import type { Engine } from './engine.js';
 import { ENGINES, RECIPES } from './engines.js';
 import { Pulse, RunControl } from './seeds/run-control.js';
@@ -82,7 +82,7 @@ async function run({ first, count }: { first: number; count: number }): Promise<
 }
 
 /** What the model has seen of a seed, as the report calls it. */
-function traced(explanation: Explanation | ShardsExplanation | undefined): Readonly<Record<string, number>> {
+function traced(explanation: Explanation | MapExplanation | undefined): Readonly<Record<string, number>> {
   if (!settings.traces) return {};
   if (explanation === undefined) return { 'seeds left out: the store goes back': 1 };
   const left = (of: string) =>
@@ -93,6 +93,7 @@ function traced(explanation: Explanation | ShardsExplanation | undefined): Reado
     return {
       'maps of shards with a path': explanation.maps,
       'acts on shards with a path': explanation.acts,
+      'repairs with a path': explanation.repairs,
       ...left('maps of shards'),
     };
   return {

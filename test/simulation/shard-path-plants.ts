@@ -4,6 +4,9 @@ const plan = 'src/node/shards/plan.js';
 const findMembers = 'src/node/shards/find-members.js';
 const holdings = 'src/node/shards/holdings.js';
 const member = 'src/node/shards/member.js';
+const ownShards = 'src/node/shards/own-shards.js';
+const repair = 'src/node/shards/repair-shards.js';
+const shardMap = 'src/node/shards/shard-map.js';
 
 function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
   return { name, breaks, edits, engine: 'shards' };
@@ -58,4 +61,36 @@ export const SHARD_PATH_PLANTS: readonly Plant[] = [
     { file: member, from: 'if (haveEnded || due.isNow)', to: 'if (due.isNow && !haveEnded)' },
     { file: member, from: 'const LEAVE_TIMEOUT_MS = 2_000;', to: 'const LEAVE_TIMEOUT_MS = 8_000;' },
   ),
+  plant('map-before-mark', 'a tenure reads the map before its lease has the mark (T10, 5)', {
+    file: ownShards,
+    from: 'await orAborted(home.mark({ shards: { epoch: 0 }, address }), signal);',
+    to: 'void home.mark({ shards: { epoch: 0 }, address });',
+  }),
+  plant('waits-before-freezing', 'a repair reads leases before its frozen map is there (T10, 7)', {
+    file: repair,
+    from: 'const frozen = await freeze();',
+    to: `const early = await readLeases(session, waiting);
+    waiting = early.filter((lease) => !hasStopped(lease, first, drawn.config)).map(({ id }) => id);
+    const frozen = await freeze();`,
+  }),
+  plant(
+    'repair-continued',
+    'a repair continues from a frozen map that it finds (T10, 9)',
+    {
+      file: repair,
+      from: 'const drawn = await changeCluster(',
+      to: `const found = usableMap(await session.read(SHARDS_KEY), floorOf(cluster.config) + 1, count);
+    const drawn = found.frozen ? cluster : await changeCluster(`,
+    },
+    {
+      file: repair,
+      from: 'throw superseded();\n        const result',
+      to: 'return object.etag;\n        const result',
+    },
+  ),
+  plant('gives-before-created', 'a task gives shards before it has read `created` (T10, 3)', {
+    file: shardMap,
+    from: "throw new Overtaken('another task makes the map');\n    }\n    return again();",
+    to: "throw new Overtaken('another task makes the map');\n        return config;\n    }\n    return again();",
+  }),
 ];

@@ -107,6 +107,11 @@ export const SHARD_PLANTS: readonly Plant[] = [
     from: '(!map.frozen || this.#holdings.areIdle)',
     to: 'true',
   }),
+  plant('mark-removed-early', 'a task that leaves removes its mark while work still ends (T10, 7)', {
+    file: member,
+    from: 'await this.#holdings.stop();',
+    to: 'void home.mark({});\n        await this.#holdings.stop();',
+  }),
   plant(
     'black-hole',
     'a node that cannot start shards gets them again, since it has the fewest (T9, liveness)',

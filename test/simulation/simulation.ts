@@ -1,7 +1,8 @@
 import { evictHolder } from '../../src/core/lease/operate/evict.js';
 import { StoreSession } from '../../src/core/lease/session/store-session.js';
 import { type Explanation, explain } from '../model/explain.js';
-import { explainShards, type ShardsExplanation } from '../model/explain-shards.js';
+import { explainRepair, type MapExplanation } from '../model/explain-repair.js';
+import { explainShards } from '../model/explain-shards.js';
 import type { Violation } from './checks/invariants.js';
 import { type Engine, shippedEngine } from './engine.js';
 import {
@@ -51,7 +52,7 @@ export interface SeedResult {
   /** The names of everything that happened and could have been left out. */
   readonly happened: readonly string[];
   /** What the model says; undefined unless it was asked for, and of leases in a store that goes back. */
-  readonly explanation?: Explanation | ShardsExplanation | undefined;
+  readonly explanation?: Explanation | MapExplanation | undefined;
   /** Empty unless it was asked for. */
   readonly history: readonly string[];
 }
@@ -112,7 +113,9 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   });
   if (invariants.violation === undefined) invariants.atEnd(started.length);
   const { recorder } = invariants.shards;
-  const explanation = world.recorder ? explain(world.recorder) : recorder && explainShards(recorder.traces);
+  const explanation = world.recorder
+    ? explain(world.recorder)
+    : recorder && explained(recorder, invariants.shards.count);
   const violation = invariants.violation ?? withoutPath(explanation);
   if (violation !== undefined && world.recording)
     world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
@@ -126,7 +129,15 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   };
 }
 
-function withoutPath(explanation: Explanation | ShardsExplanation | undefined): Violation | undefined {
+/** Of both models. */
+function explained({ traces, repairs }: ShardRecorder, shards: number): MapExplanation {
+  const owners = explainShards(traces);
+  const map = explainRepair(repairs.acts, shards);
+  const failure = owners.failure ?? map.failure;
+  return { ...owners, acts: owners.acts + map.acts, repairs: map.repairs, failure };
+}
+
+function withoutPath(explanation: Explanation | MapExplanation | undefined): Violation | undefined {
   return explanation?.failure && { invariant: 'path', ...explanation.failure };
 }
 

@@ -113,7 +113,7 @@ export class ShardObserver {
 
   /** The store has gone back: its map is written from this one on. */
   onRestored(copy: readonly StoredObject[]): void {
-    this.recorder?.leave(STORE_RESTORED);
+    this.recorder?.onRestored();
     const map = copy.find(({ key }) => key === SHARDS_KEY);
     this.#epoch = map?.body.includes('"epoch"') === true ? decodeMap(map.body).epoch : 0;
   }

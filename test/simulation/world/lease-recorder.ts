@@ -8,14 +8,14 @@ import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';
 
 /** What the store does with a request, and its sender with the answer. */
-interface Handling<Reply, Sender> {
+export interface Handling<Reply, Sender> {
   readonly apply: (sender: Sender) => Reply;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: StoreError) => void;
 }
 
 /** A request, as far as a trace needs it. */
-interface Followed<Reply, Sender> extends Handling<Reply, Sender> {
+export interface Followed<Reply, Sender> extends Handling<Reply, Sender> {
   readonly key: string;
   readonly body?: string;
   readonly etag?: string;

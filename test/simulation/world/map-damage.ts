@@ -30,7 +30,7 @@ export function planMapDamage(world: World): void {
       return;
     if (!world.happens(MAP_DAMAGED, `the map of shards is ${isOverwritten ? 'overwritten' : 'deleted'}`))
       return;
-    world.invariants.shards.recorder?.leave(MAP_DAMAGED);
+    world.invariants.shards.recorder?.onLost();
     bucket.remove(SHARDS_KEY);
     if (isOverwritten) world.atStore(0, at, () => bucket.create(SHARDS_KEY, 'no map', {}));
     planRepairs(world, repairs, dice);

@@ -164,7 +164,9 @@ export class SimulatedStore implements LeaseStore {
       };
       const epoch = world.restored.length;
       const made: Call<Reply> = { ...request, sender, epoch, dice: dice.fork(2), resolve: hear, reject };
-      const followed = world.recorder?.follow(name, process, made);
+      const followed =
+        world.recorder?.follow(name, process, made) ??
+        world.invariants.shards.recorder?.repairs.follow(process, made);
       const call = followed === undefined ? made : { ...made, ...followed };
       const number = this.#requests;
       if (world.recording) world.note(name, `#${number} ${operation} ${key}`);

@@ -103,6 +103,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'repair-without-waiting': ['shards'],
   'start-without-lease': ['shards'],
   'released-running': ['shards'],
+  'mark-removed-early': ['shards'],
   'shows-early': ['shards'],
   'black-hole': ['liveness'],
   'hang-given-up': ['shards'],
