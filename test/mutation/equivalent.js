@@ -661,4 +661,46 @@ export const EQUIVALENT = {
       why: 'a shard with an owner has a token',
     },
   ],
+  'src/zookeeper/recipes/elect.ts': [
+    {
+      line: 'newest += 1;',
+      from: 'newest += 1',
+      to: 'newest -= 1',
+      why: 'any other number will do',
+    },
+  ],
+  'src/zookeeper/recipes/lock-handle.ts': [
+    {
+      line: 'protected override mayPass(): boolean {',
+      from: '{\n    return false;\n  }',
+      to: '{}',
+      why: 'its release never fails',
+    },
+    {
+      line: 'return false;',
+      from: 'false',
+      to: 'true',
+      why: 'its release never fails',
+    },
+    {
+      line: 'if (!this.isHeld) return;',
+      from: '!this.isHeld',
+      to: 'false',
+      why: 'it saves time: what follows does nothing without a tenure',
+    },
+    {
+      line: "else if (state.status === 'connected') deadline.limit(state.timeoutMs);",
+      from: "state.status === 'connected'",
+      to: 'true',
+      why: 'a suspended session keeps its time-out',
+    },
+  ],
+  'src/zookeeper/recipes/own-znode.ts': [
+    {
+      line: "const [, names] = (await reading.catch(ignoring('no-node'))) ?? [];",
+      from: '[]',
+      to: '["Stryker was here"]',
+      why: 'its second place is undefined, too',
+    },
+  ],
 };
