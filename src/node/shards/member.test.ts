@@ -40,6 +40,46 @@ describe('a task that takes part', () => {
     expect([task.events, fleet.map().members]).toEqual([[{ type: 'epoch', epoch: 1 }], []]);
   });
 
+  it.each([
+    ['with shards', 0],
+    ['without shards', 1],
+  ])('leaves %s at once, and tries again with growing pauses', async (_, which) => {
+    const fleet = shardFleet({ count: 4 });
+    const tasks = [await fleet.task({ stopMs: 0 })];
+    await fleet.untilAllRun();
+    tasks.push(await fleet.task());
+    await fleet.clock.advance(8_000);
+    expect(fleet.map().members).toHaveLength(2);
+    const leaver = tasks[which] as ShardTask;
+    const times: number[] = [];
+    const begun = fleet.clock.monotonic();
+    leaver.network.fault = (call) => {
+      if (!isOfMap(call, 'replace')) return;
+      times.push(fleet.clock.monotonic() - begun);
+      if (times.length < 6) throw new StoreError('away', { fault: 'unavailable', outcome: 'not-applied' });
+    };
+    expect(await leave(fleet, leaver)).toBeLessThan(1_800);
+    expect(times[0]).toBeLessThan(150);
+    const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+    expect((gaps[4] ?? 0) - (gaps[0] ?? 0)).toBeGreaterThan(200);
+    expect(fleet.map().members).toHaveLength(1);
+  });
+
+  it('begins more than 256 shards in rounds without pauses', async () => {
+    const fleet = shardFleet({ count: 600 });
+    await fleet.task();
+    expect(await fleet.untilAllRun()).toBeLessThan(4_000);
+  });
+
+  it('is woken by changes of the map only', async () => {
+    const fleet = shardFleet({ count: 4, watches: true });
+    const { calls } = await fleet.task();
+    await fleet.clock.advance(20_000);
+    calls.length = 0;
+    await fleet.clock.advance(60_000);
+    expect(calls.filter((call) => isOfMap(call, 'read')).length).toBeLessThanOrEqual(12);
+  });
+
   it('hands on what has stopped, and is given nothing back, while the rest stops', async () => {
     const fleet = shardFleet({ count: 6 });
     const { clock } = fleet;

@@ -291,7 +291,7 @@ export class ShardMember implements OwnedShards {
     if (this.#unusable > 0) return this.#renewEveryMs;
     if (me === undefined) return this.#renewEveryMs * (haveEnded ? 1 : random.next() / 2);
     const due = this.#due(this.#map);
-    if (haveEnded || due.isNow) return failures === 0 ? 0 : backoffMs(HAND_ON, failures, random);
+    if (haveEnded || due.isNow) return backoffMs(HAND_ON, failures, random);
     if (failures > 0 || this.#leaving) return this.#renewEveryMs;
     if (this.#holdings.beginsMore) return 0;
     if (due.isUrgent) return this.#renewEveryMs;
