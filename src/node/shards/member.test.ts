@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ShardFault, type ShardTask, shardFleet } from '../../../test/support/shard-fleet.js';
-import { inVirtualTime, type VirtualClock } from '../../../test/support/virtual-clock.js';
+import { inVirtualTime, seededRandom, type VirtualClock } from '../../../test/support/virtual-clock.js';
 import { StoreError } from '../../core/store/lease-store.js';
 import { SHARDS_KEY } from './shard-map.js';
 
@@ -63,6 +63,20 @@ describe('a task that takes part', () => {
     const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
     expect((gaps[4] ?? 0) - (gaps[0] ?? 0)).toBeGreaterThan(200);
     expect(fleet.map().members).toHaveLength(1);
+  });
+
+  it('looks for members where it is no member yet, and as a member where it is drawn', async () => {
+    const fleet = shardFleet({ count: 4 });
+    for (const [seed, next] of [0.1, 0.9, 0.9, 0.9].entries())
+      await fleet.task({ random: { ...seededRandom(seed), next: () => next } });
+    await fleet.clock.advance(60_000);
+    expect(fleet.map().members).toHaveLength(4);
+    for (const { calls } of fleet.tasks) calls.length = 0;
+    await fleet.clock.advance(60_000);
+    const looks = fleet.tasks.map(
+      ({ calls }) => calls.filter(({ operation }) => operation === 'list').length,
+    );
+    expect(looks).toEqual([12, 0, 0, 0]);
   });
 
   it('begins more than 256 shards in rounds without pauses', async () => {
