@@ -559,6 +559,20 @@ export const EQUIVALENT = {
       why: 'the whole word is not used',
     },
   ],
+  'src/node/shards/due.ts': [
+    {
+      line: 'else if (me) limits.delete(me);',
+      from: 'me',
+      to: 'true',
+      why: 'no limit is of no member',
+    },
+    {
+      line: 'const isNews = [...failed].some(([shard, count]) => count === 0 || !map.shards[shard]?.failed);',
+      from: 'map.shards[shard]?.failed',
+      to: 'map.shards[shard].failed',
+      why: 'these are shards of the map',
+    },
+  ],
   'src/node/shards/find-members.ts': [
     {
       line: "const state = lease.kind === 'retired' ? ({ ...lease, kind: 'released' } as const) : lease;",
@@ -576,6 +590,30 @@ export const EQUIVALENT = {
     },
   ],
   'src/node/shards/member.ts': [
+    {
+      line: 'if (object === undefined || map === undefined) return;',
+      from: 'object === undefined',
+      to: 'false',
+      why: 'without an object there is no map',
+    },
+    {
+      line: 'settled: looks && object.age.min > cluster.config.durationMs,',
+      from: 'object.age.min > cluster.config.durationMs',
+      to: 'object.age.min >= cluster.config.durationMs',
+      why: 'an instant',
+    },
+    {
+      line: 'return age.max === Number.POSITIVE_INFINITY || random.next() < 2 / this.#map.members.length;',
+      from: 'random.next() < 2 / this.#map.members.length',
+      to: 'random.next() <= 2 / this.#map.members.length',
+      why: 'a random number is never exactly that, for all practical purposes',
+    },
+    {
+      line: 'const isFresh = clock.monotonic() - this.#writtenAt < this.#cluster.config.durationMs;',
+      from: 'clock.monotonic() - this.#writtenAt < this.#cluster.config.durationMs',
+      to: 'clock.monotonic() - this.#writtenAt <= this.#cluster.config.durationMs',
+      why: 'an instant',
+    },
     {
       line: "if (status === 'conflict') throw new Overtaken('another task has changed the map');",
       from: "'another task has changed the map'",
@@ -653,6 +691,48 @@ export const EQUIVALENT = {
       from: 'token === undefined',
       to: 'false',
       why: 'a shard with an owner has a token',
+    },
+  ],
+  'src/zookeeper/recipes/elect.ts': [
+    {
+      line: 'newest += 1;',
+      from: 'newest += 1',
+      to: 'newest -= 1',
+      why: 'any other number will do',
+    },
+  ],
+  'src/zookeeper/recipes/lock-handle.ts': [
+    {
+      line: 'protected override mayPass(): boolean {',
+      from: '{\n    return false;\n  }',
+      to: '{}',
+      why: 'its release never fails',
+    },
+    {
+      line: 'return false;',
+      from: 'false',
+      to: 'true',
+      why: 'its release never fails',
+    },
+    {
+      line: 'if (!this.isHeld) return;',
+      from: '!this.isHeld',
+      to: 'false',
+      why: 'it saves time: what follows does nothing without a tenure',
+    },
+    {
+      line: "else if (state.status === 'connected') deadline.limit(state.timeoutMs);",
+      from: "state.status === 'connected'",
+      to: 'true',
+      why: 'a suspended session keeps its time-out',
+    },
+  ],
+  'src/zookeeper/recipes/own-znode.ts': [
+    {
+      line: "const [, names] = (await reading.catch(ignoring('no-node'))) ?? [];",
+      from: '[]',
+      to: '["Stryker was here"]',
+      why: 'its second place is undefined, too',
     },
   ],
 };

@@ -1,5 +1,6 @@
 import type { BoundSession } from '../../src/zookeeper/client/bound-session.js';
 import { SessionActivity } from '../../src/zookeeper/client/connection/session-activity.js';
+import { checkOperations } from '../../src/zookeeper/client/operation-check.js';
 import type { SessionState } from '../../src/zookeeper/client/session-state.js';
 import {
   type CallOptions,
@@ -59,7 +60,8 @@ export class ScriptedZooKeeper implements ZooKeeper {
   leaderTime = () => LEADER_EPOCH + this.clock.monotonic();
   readonly activity = new SessionActivity();
   #others = 0;
-  #sequence = 1;
+  /** The number of the next sequential znode. */
+  readonly #sequence: { next: number };
 
   /** @param other another session with the same tree */
   constructor(
@@ -67,6 +69,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
     other?: ScriptedZooKeeper,
   ) {
     this.znodes = other?.znodes ?? new Map();
+    this.#sequence = other === undefined ? { next: 1 } : other.#sequence;
     if (other === undefined) return;
     this.#others = other.#others + 1;
     this.zxid = other.zxid + 1_000n;
@@ -176,6 +179,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
   }
 
   multi(operations: readonly MultiOperation[], call: CallOptions = {}): Promise<void> {
+    checkOperations(operations);
     return this.#call('multi', operations[0]?.path ?? '', call, () => {
       for (const operation of operations) {
         if (operation.type !== 'check' && this.denied.has(operation.path))
@@ -225,7 +229,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
 
   #create(path: string, data: ZnodeData, mode: string, { sessionId }: CallOptions): string {
     const full =
-      mode === 'ephemeral-sequential' ? `${path}${String(this.#sequence++).padStart(10, '0')}` : path;
+      mode === 'ephemeral-sequential' ? `${path}${String(this.#sequence.next++).padStart(10, '0')}` : path;
     if (this.znodes.has(full)) throw fails('node-exists', 'not-applied');
     this.put(full, data, mode.startsWith('ephemeral') ? sessionId : undefined);
     return full;

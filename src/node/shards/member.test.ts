@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type ShardFault, shardFleet } from '../../../test/support/shard-fleet.js';
+import { type ShardFault, type ShardTask, shardFleet } from '../../../test/support/shard-fleet.js';
+import { inVirtualTime, seededRandom, type VirtualClock } from '../../../test/support/virtual-clock.js';
 import { StoreError } from '../../core/store/lease-store.js';
 import { SHARDS_KEY } from './shard-map.js';
 
@@ -7,6 +8,121 @@ const isOfMap = (call: Parameters<ShardFault>[0], operation: string) =>
   call.operation === operation && 'key' in call && call.key === SHARDS_KEY;
 
 describe('a task that takes part', () => {
+  const leave = async ({ clock }: { clock: VirtualClock }, { shards }: ShardTask) => {
+    const begun = clock.monotonic();
+    await inVirtualTime(clock, (async () => shards[Symbol.asyncDispose]())());
+    return clock.monotonic() - begun;
+  };
+
+  it('reads the map once a renewal period while the store fails', async () => {
+    const error = new StoreError('no', { fault: 'unavailable', outcome: 'not-applied' });
+    const fleet = shardFleet({ count: 4 });
+    const { events, network } = await fleet.task();
+    await fleet.clock.advance(30_000);
+    const times: number[] = [];
+    network.fault = (call) => {
+      if (!isOfMap(call, 'read') || times.length === 4) return;
+      times.push(fleet.clock.monotonic());
+      throw error;
+    };
+    await fleet.clock.advance(25_000);
+    expect(times.slice(1).map((at, index) => at - (times[index] ?? 0))).toEqual([5_020, 5_020, 5_020]);
+    const failed = { type: 'store-failed', error, sleepMs: 5_000 };
+    expect(events.filter(({ type }) => type === 'store-failed')).toEqual([failed, failed, failed, failed]);
+  });
+
+  it('leaves at once where it has not joined yet, and reports no failure', async () => {
+    const fleet = shardFleet({ count: 4 });
+    const task = await fleet.task();
+    expect(await leave(fleet, task)).toBeLessThan(1_000);
+    await inVirtualTime(fleet.clock, task.lease.release());
+    await fleet.clock.advance(10_000);
+    expect([task.events, fleet.map().members]).toEqual([[{ type: 'epoch', epoch: 1 }], []]);
+  });
+
+  it.each([
+    ['with shards', 0],
+    ['without shards', 1],
+  ])('leaves %s at once, and tries again with growing pauses', async (_, which) => {
+    const fleet = shardFleet({ count: 4 });
+    const tasks = [await fleet.task({ stopMs: 0 })];
+    await fleet.untilAllRun();
+    tasks.push(await fleet.task());
+    await fleet.clock.advance(8_000);
+    expect(fleet.map().members).toHaveLength(2);
+    const leaver = tasks[which] as ShardTask;
+    const times: number[] = [];
+    const begun = fleet.clock.monotonic();
+    leaver.network.fault = (call) => {
+      if (!isOfMap(call, 'replace')) return;
+      times.push(fleet.clock.monotonic() - begun);
+      if (times.length < 6) throw new StoreError('away', { fault: 'unavailable', outcome: 'not-applied' });
+    };
+    expect(await leave(fleet, leaver)).toBeLessThan(1_800);
+    expect(times[0]).toBeLessThan(150);
+    const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0));
+    expect((gaps[4] ?? 0) - (gaps[0] ?? 0)).toBeGreaterThan(200);
+    expect(fleet.map().members).toHaveLength(1);
+  });
+
+  it('looks for members where it is no member yet, and as a member where it is drawn', async () => {
+    const fleet = shardFleet({ count: 4 });
+    for (const [seed, next] of [0.1, 0.9, 0.9, 0.9].entries())
+      await fleet.task({ random: { ...seededRandom(seed), next: () => next } });
+    await fleet.clock.advance(60_000);
+    expect(fleet.map().members).toHaveLength(4);
+    for (const { calls } of fleet.tasks) calls.length = 0;
+    await fleet.clock.advance(60_000);
+    const looks = fleet.tasks.map(
+      ({ calls }) => calls.filter(({ operation }) => operation === 'list').length,
+    );
+    expect(looks).toEqual([12, 0, 0, 0]);
+  });
+
+  it('begins more than 256 shards in rounds without pauses', async () => {
+    const fleet = shardFleet({ count: 600 });
+    await fleet.task();
+    expect(await fleet.untilAllRun()).toBeLessThan(4_000);
+  });
+
+  it('is woken by changes of the map only', async () => {
+    const fleet = shardFleet({ count: 4, watches: true });
+    const { calls } = await fleet.task();
+    await fleet.clock.advance(20_000);
+    calls.length = 0;
+    await fleet.clock.advance(60_000);
+    expect(calls.filter((call) => isOfMap(call, 'read')).length).toBeLessThanOrEqual(12);
+  });
+
+  it('hands on what has stopped, and is given nothing back, while the rest stops', async () => {
+    const fleet = shardFleet({ count: 6 });
+    const { clock } = fleet;
+    const first = await fleet.task({ start: (shard) => () => clock.sleep(shard === 0 ? 8_000 : 0) });
+    await clock.advance(10_000);
+    const second = await fleet.task();
+    await clock.advance(10_000);
+    const owners = () => fleet.map().shards.map(({ owner }) => owner?.id);
+    const { id } = first.lease;
+    expect(owners()).toEqual([id, id, id, id, id, id]);
+    const leaving = leave(fleet, first);
+    await clock.advance(1_000);
+    const other = second.lease.id;
+    expect(owners()).toEqual([id, other, other, other, other, other]);
+    await leaving;
+    expect(owners()).toEqual([other, other, other, other, other, other]);
+    expect(fleet.map().members).toHaveLength(1);
+  });
+
+  it('keeps the mark of a lease under which work may still run (T10, 7)', async () => {
+    const fleet = shardFleet({ count: 2 });
+    const task = await fleet.task({ start: () => () => Promise.reject(new Error('cannot close')) });
+    await fleet.clock.advance(10_000);
+    await leave(fleet, task);
+    await fleet.clock.advance(6_000);
+    const body = fleet.bucket.read(`${task.lease.id}.json`)?.body ?? '';
+    expect(JSON.parse(body)).toMatchObject({ shards: { epoch: 2 } });
+  });
+
   it('has gauges of its own shards', async () => {
     const fleet = shardFleet({ count: 4 });
     const { clock } = fleet;

@@ -9,6 +9,7 @@ import { leaseTiming } from '../../core/lease/model/lease-timing.js';
 import type { StoredCluster } from '../../core/lease/session/cluster-store.js';
 import type { StoreSession } from '../../core/lease/session/store-session.js';
 import type { StoredObject } from '../../core/store/lease-store.js';
+import { dueChanges } from './due.js';
 import { findMembers } from './find-members.js';
 import type { ShardEvent } from './holding.js';
 import { Holdings } from './holdings.js';
@@ -218,22 +219,8 @@ export class ShardMember implements OwnedShards {
     if (looks) this.#lookAt = home.clock.monotonic() + dueMs;
   }
 
-  /** What this tenure has to write in the map: what it hands on, and of failed starts (T5, T9). */
   #due(map: ShardMap) {
-    const me = this.#me;
-    const given = this.#holdings.given(map, me);
-    const failed = this.#holdings.failed(map, me);
-    const limits = new Map(map.limits);
-    const limit = me && this.#holdings.limit(map);
-    if (me && limit !== undefined) limits.set(me, limit);
-    else if (me) limits.delete(me);
-    const isNews = [...failed].some(([shard, count]) => count > 0 !== (map.shards[shard]?.failed ?? 0) > 0);
-    const before = me && map.limits?.get(me);
-    const isUrgent = given.size > 0 || isNews || limit !== before;
-    // What gets better has time until the next round: starts that end one by one are no storm of writes.
-    const takesFewer = (limit ?? Number.POSITIVE_INFINITY) < (before ?? Number.POSITIVE_INFINITY);
-    const isWorse = takesFewer || [...failed.values()].some((count) => count > 0);
-    return { given, failed, limits, isUrgent, isNow: given.size > 0 || (isUrgent && isWorse) };
+    return dueChanges(map, this.#me, this.#holdings);
   }
 
   /**
@@ -304,7 +291,7 @@ export class ShardMember implements OwnedShards {
     if (this.#unusable > 0) return this.#renewEveryMs;
     if (me === undefined) return this.#renewEveryMs * (haveEnded ? 1 : random.next() / 2);
     const due = this.#due(this.#map);
-    if (haveEnded || due.isNow) return failures === 0 ? 0 : backoffMs(HAND_ON, failures, random);
+    if (haveEnded || due.isNow) return backoffMs(HAND_ON, failures, random);
     if (failures > 0 || this.#leaving) return this.#renewEveryMs;
     if (this.#holdings.beginsMore) return 0;
     if (due.isUrgent) return this.#renewEveryMs;

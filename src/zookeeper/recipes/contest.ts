@@ -33,7 +33,7 @@ export const waitForPredecessor: ContestRules['blocker'] = (ahead) => {
 };
 
 /** Another client deleted the own znode. */
-const OWN_GONE = new Error('the own znode is gone');
+const OWN_GONE = new Error();
 
 /**
  * A queue of ephemeral sequential znodes, whose head has what they contend for. The core of all locks, of the
@@ -194,10 +194,10 @@ interface Placed {
 const isAhead = (a: Placed, b: Placed) => a.place < b.place || (a.place === b.place && a.name < b.name);
 
 function placeOf(name: string, kinds: readonly string[]): string | undefined {
-  let at = -1;
+  let at = 0;
   for (const kind of kinds) {
     const found = name.lastIndexOf(kind);
     if (found >= 0) at = Math.max(at, found + kind.length);
   }
-  return at < 0 ? undefined : name.slice(at);
+  return at === 0 ? undefined : name.slice(at);
 }

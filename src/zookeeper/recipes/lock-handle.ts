@@ -125,7 +125,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     try {
       await this.held.session.multi([{ type: 'check', path }, ...operations]);
     } catch (error) {
-      if (isFault(error, 'no-node') && error.path === path) this.loseTo('its znode has been deleted');
+      if (isFault(error, 'no-node') && error.path === path) this.#loseZnode();
       if (isNotApplied(error)) this.check();
       throw error;
     }
@@ -155,7 +155,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     } catch (error) {
       // An attempt whose reply was lost has done it.
       if (!isFault(error, 'node-exists')) {
-        if (isFault(error, 'no-node')) this.loseTo('its znode has been deleted');
+        if (isFault(error, 'no-node')) this.#loseZnode();
         this.#next = undefined;
         this.#watchOwn();
         this.check();
@@ -193,7 +193,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
       if (!isFault(error, 'no-node')) throw error;
       // The znode may just be moving to another path: the next attempt shows.
       if (path !== this.#path || this.#next !== undefined) throw new Overtaken('its znode is moving');
-      this.loseTo('its znode has been deleted');
+      this.#loseZnode();
     }
   }
 
@@ -242,17 +242,18 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     if (!this.isHeld) return;
     // After a pause of this process at once.
     await sleepUntil(clock, until, this.ending).catch(() => undefined);
-    if (!this.isHeld) return;
     this.#watchOwn();
     this.start();
+  }
+
+  #loseZnode(): void {
+    this.loseTo('its znode has been deleted');
   }
 
   #watchOwn(): void {
     if (this.#next !== undefined || !this.isHeld) return;
     this.#watch?.close();
-    this.#watch = this.recipe.zookeeper.watchRemoval(this.#path, () =>
-      this.loseTo('its znode has been deleted'),
-    );
+    this.#watch = this.recipe.zookeeper.watchRemoval(this.#path, () => this.#loseZnode());
   }
 
   #onSession(): void {

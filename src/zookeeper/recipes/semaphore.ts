@@ -40,7 +40,7 @@ export function semaphore(zookeeper: ZooKeeper, path: string, options: Semaphore
             return await lease.acquire({ timeoutMs, signal: either.signal });
           } catch (error) {
             // Without the lock it is behind the contenders that wait for it.
-            if (!turn.signal.aborted || error !== turn.signal.reason) throw error;
+            if (error !== turn.signal.reason) throw error;
           } finally {
             either.release();
             // Its end is not waited for: it takes long where ZooKeeper is away.
