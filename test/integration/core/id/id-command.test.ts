@@ -138,14 +138,15 @@ describe('nodelease id', () => {
 
   it('ends with 76 when the lease is taken away in the middle, and what it printed is not made again', async () => {
     const store = await newStore();
-    const call = startId(store, ['-n', '1000000000', '--nodes', '1', '--duration', '1s']);
+    const call = startId(store, ['-n', '1000000000', '--nodes', '1', '--duration', '3s']);
     await call.waitForOutput(/^\d+\n/);
     // Its ids come faster than this process can take them and do anything else.
     call.kill('SIGSTOP');
     expect(await runInProcess(['release', '0', '--force', ...store.options])).toMatchObject({ code: 0 });
     call.kill('SIGCONT');
     expect((await call.exit).code).toBe(76);
-    // With so short a lease it may warn of a late renewal.
+    // So short a lease may be lost on a loaded machine.
+    expect(await runInProcess(['tune', '--duration', '15s', ...store.options])).toMatchObject({ code: 0 });
     const next = startId(store, ['-n', '1000']);
     expect((await next.exit).code, next.stderr()).toBe(0);
     const before = printed(call);
