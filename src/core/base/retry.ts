@@ -22,8 +22,8 @@ export const IN_BACKGROUND: Backoff = { first: 100, max: 5_000 };
 export const LOST_RACE: Backoff = { first: 5, max: 200 };
 
 /**
- * How long to wait after this many consecutive failures, 1 or more. Jitter shortens it by up to half, so that
- * tasks do not retry at the same moment.
+ * How long to wait after this many consecutive failures: not at all after none. Jitter shortens it by up to
+ * half, so that tasks do not retry at the same moment.
  */
 export function backoffMs(
   { first, max, atOnce = 0 }: Backoff,
