@@ -74,11 +74,20 @@ describe('opening a store', () => {
     ['gs://leases/p', 'STORAGE_EMULATOR_HOST', ' ', 'an http or https URL'],
     ['gs://leases/p', 'STORAGE_EMULATOR_HOST', 'user:hunter2@127.0.0.1', 'no credentials in the URL'],
   ])('%s with the variable %s=%s is refused with the reason', async (value, name, url, reason) => {
+    vi.stubEnv('AWS_PROFILE', '');
     vi.stubEnv(name, url);
     const error = await openStore(value, base).catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(ConfigError);
     expect(String(error)).toContain(`${name}: expected ${reason}`);
     expect(String(error)).not.toContain('hunter2');
+  });
+
+  it('next to a profile the variables of a key do not count, as for the SDK', async () => {
+    vi.stubEnv('AWS_PROFILE', 'prod');
+    vi.stubEnv('AWS_ACCESS_KEY_ID', 'old\r');
+    const store = await openStore('s3://leases', { ...base, region: 'eu-west-1' });
+    expect(store.url).toBe('s3://leases');
+    await store.close();
   });
 
   it.each([

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
 import { IDEMPOTENT_METHODS, isInstanceFault, isReplayable, isUntouched } from './retry-rules.js';
 
@@ -45,6 +46,11 @@ it('counts everything else that prevents a connection, but nothing that happens 
   ]);
   expect(isInstanceFault(new Error('no code'), false, null)).toBe(false);
   expect(isInstanceFault('no error', false, null)).toBe(false);
+});
+
+it('a failure of another realm, as Node’s are in a test of Jest, is judged by its code', () => {
+  const refused = runInNewContext("Object.assign(new Error(), { code: 'ECONNREFUSED' })");
+  expect(isInstanceFault(refused, true, null)).toBe(true);
 });
 
 it('takes an answer that is no HTTP for one, though undici 7 gives the error no code', () => {
