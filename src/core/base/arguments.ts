@@ -59,6 +59,8 @@ const USUAL: Kinds = {
   clock: having('a clock, such as systemClock', 'now', 'monotonic', 'sleep'),
   random: having('a source of random numbers, such as systemRandom', 'next', 'hex'),
   timeoutMs: LEFT_MS,
+  endpoint: maybe(TEXT),
+  region: maybe(TEXT),
 };
 
 /** `onEvent` and its like are functions, and `settleMs` and its like are times. */

@@ -65,13 +65,15 @@ const ACCESS_KEYS = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_
  * Makes a client of the SDK with its own retries off: a blind retry of a conditional write turns a lost reply
  * into a false conflict (rule 5). Credentials come from the AWS default chain, at the first request.
  *
+ * @param service as in the name of the variable of its endpoint
  * @throws {ConfigError} when no region is known and no endpoint is given, and for one that is no server's URL
  */
 export async function createAwsClient<Client extends AwsClient>(
+  service: string,
   { requestTimeoutMs, ...given }: AwsAccess,
-  endpoint: GivenEndpoint | undefined,
   make: (config: AwsConfig) => Client,
 ): Promise<Client> {
+  const endpoint = givenEndpoint(service, given.endpoint);
   if (endpoint) checkEndpoint(endpoint.url, endpoint.name);
   // The SDK does not use these next to a profile.
   for (const name of process.env.AWS_PROFILE ? ['AWS_PROFILE'] : ACCESS_KEYS)

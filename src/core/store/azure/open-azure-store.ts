@@ -1,7 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { newPipeline, StoragePipelineOptions } from '@azure/storage-blob';
-import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
+import { checked, NAME, TEXT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { KEPT_CONNECTIONS } from '../http-client.js';
 import { requiredBy } from '../optional-package.js';
@@ -44,7 +44,6 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
     account: NAME,
     container: NAME,
     prefix: TEXT,
-    endpoint: maybe(TEXT),
   });
   const url = `azblob://${account}/${container}`;
   const { BlobServiceClient, ContainerClient, newPipeline } = await import('@azure/storage-blob').catch(

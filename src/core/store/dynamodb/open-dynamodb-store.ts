@@ -1,5 +1,5 @@
-import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
-import { type AwsAccess, createAwsClient, givenEndpoint } from '../aws/aws-client.js';
+import { checked, NAME } from '../../base/arguments.js';
+import { type AwsAccess, createAwsClient } from '../aws/aws-client.js';
 import type { LeaseStore } from '../lease-store.js';
 import { observedAge } from '../observed-age.js';
 import { requiredBy } from '../optional-package.js';
@@ -19,15 +19,9 @@ export interface DynamoDbStoreOptions extends ObjectStoreOptions, AwsAccess {
  * and for one that is no server's URL
  */
 export async function openDynamoDbStore(options: DynamoDbStoreOptions): Promise<LeaseStore> {
-  const { table, prefix, clock } = checked(options, {
-    table: NAME,
-    prefix: NAME,
-    endpoint: maybe(TEXT),
-    region: maybe(TEXT),
-  });
+  const { table, prefix, clock } = checked(options, { table: NAME, prefix: NAME });
   const url = `dynamodb://${table}/${prefix}`;
   const sdk = await import('@aws-sdk/client-dynamodb').catch(requiredBy(url, '@aws-sdk/client-dynamodb'));
-  const endpoint = givenEndpoint('DYNAMODB', options.endpoint);
-  const client = await createAwsClient(options, endpoint, (config) => new sdk.DynamoDBClient(config));
+  const client = await createAwsClient('DYNAMODB', options, (config) => new sdk.DynamoDBClient(config));
   return observedAge(new DynamoDbLeaseStore(url, options, sdk, client), clock);
 }

@@ -1,4 +1,4 @@
-import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
+import { checked, NAME, TEXT } from '../../base/arguments.js';
 import { HttpClient } from '../http-client.js';
 import { requiredBy } from '../optional-package.js';
 import { checkEndpoint } from '../store-kind.js';
@@ -22,7 +22,7 @@ const SCOPE = 'https://www.googleapis.com/auth/devstorage.read_write';
  * @throws {ConfigError} when `google-auth-library` is missing
  */
 export async function openGcsStore(options: GcsStoreOptions): Promise<GcsLeaseStore> {
-  checked(options, { bucket: NAME, prefix: TEXT, endpoint: maybe(TEXT) });
+  checked(options, { bucket: NAME, prefix: TEXT });
   const emulator = process.env.STORAGE_EMULATOR_HOST || undefined;
   const server = options.endpoint ?? (emulator?.includes('://') === false ? `http://${emulator}` : emulator);
   if (server !== undefined)

@@ -1,5 +1,5 @@
-import { checked, maybe, NAME, TEXT } from '../../base/arguments.js';
-import { type AwsAccess, createAwsClient, givenEndpoint, repeatCredentials } from '../aws/aws-client.js';
+import { checked, NAME, TEXT } from '../../base/arguments.js';
+import { type AwsAccess, createAwsClient, repeatCredentials } from '../aws/aws-client.js';
 import { S3LeaseStore, type S3LeaseStoreOptions } from './s3-lease-store.js';
 import { S3Client } from './sdk.js';
 
@@ -14,7 +14,7 @@ export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3C
  * @throws {ConfigError} when no region is known and no endpoint is given, and for one that is no server's URL
  */
 export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore> {
-  checked(options, { bucket: NAME, prefix: TEXT, endpoint: maybe(TEXT), region: maybe(TEXT) });
+  checked(options, { bucket: NAME, prefix: TEXT });
   const client = await createS3Client(options);
   return new S3LeaseStore({
     ...options,
@@ -30,16 +30,15 @@ export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore
  * @throws {ConfigError} when no region is known and no endpoint is given, and for one that is no server's URL
  */
 export async function createS3Client(options: S3ClientOptions): Promise<S3Client> {
-  const endpoint = givenEndpoint('S3', options.endpoint);
   return createAwsClient(
+    'S3',
     options,
-    endpoint,
     (config) =>
       new S3Client({
         ...config,
         requestChecksumCalculation: 'WHEN_REQUIRED',
         responseChecksumValidation: 'WHEN_REQUIRED',
-        ...(endpoint === undefined ? {} : { forcePathStyle: true }),
+        ...(config.endpoint !== undefined && { forcePathStyle: true }),
       }),
   );
 }
