@@ -78,7 +78,9 @@ export async function createAwsClient<Client extends AwsClient>(
   // The SDK does not use these next to a profile.
   for (const name of process.env.AWS_PROFILE ? ['AWS_PROFILE'] : ACCESS_KEYS)
     checkPlain(process.env[name] ?? '', name, '…');
-  const region = given.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
+  const variable = ['AWS_REGION', 'AWS_DEFAULT_REGION'].find((name) => process.env[name]) ?? '';
+  const region = given.region ?? process.env[variable];
+  checkPlain(region ?? '', given.region === undefined ? variable : 'region');
   const config: AwsConfig & { readonly ignoreCache: true } = {
     maxAttempts: 1,
     retryMode: 'standard',
