@@ -17,7 +17,7 @@ export function folderOf(key: string): string | undefined {
 }
 
 /** What broke a promise. Times are in milliseconds since the Unix epoch, and not finite where the store keeps none. */
-export interface BreachReport {
+interface BreachReport {
   readonly breach: Breach;
   readonly key: string;
   readonly at: number;
@@ -25,7 +25,7 @@ export interface BreachReport {
 }
 
 /** A tenure that is over: `endedAt` is when the object was written that shows it. */
-export interface EndedTenure extends PastTenure {
+interface EndedTenure extends PastTenure {
   readonly key: string;
 }
 

@@ -162,7 +162,7 @@ export type CostTerms = Pick<Settings, 'nodes' | 'durationMs' | 'settingsInterva
 const DAYS_PER_MONTH = 30;
 
 /** What it costs to hold all node ids of a cluster, or of a new one, for `doctor --json`. */
-export type CostReport = ReturnType<typeof costReport>;
+type CostReport = ReturnType<typeof costReport>;
 
 /** See {@link CostReport}. */
 export function costReport(

@@ -14,7 +14,7 @@ const PATIENCE = { probes: 3, min: 3_000, max: 20_000 } as const;
 const LOOK_REQUESTS = 8;
 const MAX_PAUSE_MS = 5_000;
 
-export interface ProbeWaitOptions {
+interface ProbeWaitOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** The current time of a request, in milliseconds: a slow store is slow for the probing task, too. */

@@ -115,7 +115,7 @@ export interface ScaleOptions {
 }
 
 /** What one LIST shows of a cluster. */
-export interface ClusterListing {
+interface ClusterListing {
   /** Undefined when there is no `cluster.json`. */
   readonly clusterEtag: string | undefined;
   /** The lease objects by their node ids, also those beyond the size. */

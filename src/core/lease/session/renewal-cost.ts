@@ -7,7 +7,7 @@ export const S3_STANDARD_PRICES = { put: 0.005, get: 0.0004 };
 const MONTH_MS = 30 * 86_400_000;
 
 /** How a lease is renewed. */
-export interface Renewing {
+interface Renewing {
   readonly durationMs: number;
   /**
    * How often the cluster's settings are read, in milliseconds.
@@ -31,7 +31,7 @@ function renewalRequests(
 }
 
 /** A number of held node ids. */
-export interface HeldNodes extends Renewing {
+interface HeldNodes extends Renewing {
   readonly nodes: number;
 }
 
