@@ -122,6 +122,9 @@ interface ClusterListing {
   readonly rows: ReadonlyMap<number, ListedObject>;
 }
 
+/** The time between two scans of the remaining holders, in milliseconds. */
+export const scanEveryMs = (durationMs: number) => Math.min(Math.max(durationMs / 3, 100), 2_000);
+
 /** Shortest pause before another attempt after a failure or a conflict, in milliseconds. */
 export const PAUSE_MS = 100;
 /**
