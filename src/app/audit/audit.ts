@@ -213,7 +213,7 @@ export class Audit {
     if (step === 'renewed' && ms > this.longestGap.ms)
       this.longestGap = { key, at: at.min, ms, durationMs: trustMs };
     const dueAt = older.at.min + (trustMs * 2) / 3;
-    if (['renewed', 'expired'].includes(step) && at.min > dueAt && this.#overdue.length < MOST.gaps)
+    if (['renewed', 'expired'].includes(step) && at.min > dueAt && this.#overdue.length < 2 * MOST.gaps)
       this.#overdue.push([dueAt, 1], [Math.min(at.min, older.at.min + trustMs), -1]);
     if (isEnd(step)) {
       const { version, taskId, acquiredAt } = from as HeldLease;
