@@ -19,7 +19,7 @@ import type { SessionCall, StoreSession } from '../../core/lease/session/store-s
 import type { StoredObject } from '../../core/store/lease-store.js';
 
 /** After how many attempts a task no longer waits for the map of another one. */
-const PATIENT_ATTEMPTS = 8;
+const WAITING_ATTEMPTS = 8;
 
 /** The key of the map. */
 export const SHARDS_KEY = 'shards.json';
@@ -253,7 +253,7 @@ export async function ensureMap(
     return change({ count, floor: nextFloor(cluster.config, session), created: true });
   const object = shards && (await session.read(SHARDS_KEY, call));
   const isMade = !('problem' in usableMap(object, floorOf(cluster.config) + 1, count));
-  if (shards !== undefined && !isMade && attempt < PATIENT_ATTEMPTS)
+  if (shards !== undefined && !isMade && attempt < WAITING_ATTEMPTS)
     throw new Overtaken('another task makes the map');
   // Tokens are small until a map may have been lost.
   const drawn = { count, ...(shards && { floor: nextFloor(cluster.config, session) }), created: false };
