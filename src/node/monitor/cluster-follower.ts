@@ -156,6 +156,7 @@ export class ClusterFollower implements ClusterView {
         async (signal) => {
           // What cannot be read stays as it was: the leases show that the store is failing.
           this.#locks = await locks(signal).catch(() => this.#locks);
+          signal.throwIfAborted();
           this.#listeners.notify();
         },
         () => Math.max(10_000, 100 * (this.#locks?.length ?? 0)),
