@@ -82,8 +82,10 @@ export interface ClusterFollowerOptions {
         signal: AbortSignal,
       ) => Promise<ShardsReport | undefined>)
     | undefined;
-  /** Reads the locks of the store, every ten seconds while there are listeners, hundreds of them more
-   * rarely. @default they are not followed */
+  /**
+   * Reads the locks of the store, every ten seconds while there are listeners, hundreds of them more rarely.
+   * @default they are not followed
+   */
   readonly locks?: ((signal: AbortSignal) => Promise<readonly LockReport[]>) | undefined;
 }
 
