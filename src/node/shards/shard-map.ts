@@ -218,7 +218,7 @@ export function floorOf({ shards }: ClusterConfig): number {
  * and only that task writes the first map of the series, once. So no map that arrives late begins again with
  * tokens that were given. The settings then say that there is a map, and from then on an absent one is damage.
  *
- * @param attempt counts from 1: another task that has drawn gets time for its map
+ * @param attempt counts from 1: another task that has drawn gets time for its map, with 0 always
  * @throws {ConfigError} when the cluster has another number of shards
  * @throws {Overtaken} when another task is at it
  * @throws {StoreUnusableError}, {StoreError}
