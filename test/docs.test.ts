@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { monthlyCost, S3_STANDARD_PRICES } from '../src/core/lease/session/renewal-cost.js';
+import { costReport } from '../src/app/cli/doctor/diagnosis.js';
+import { S3_STANDARD_PRICES } from '../src/core/lease/session/renewal-cost.js';
 import { packageRoot } from './support/package-root.js';
 
 const HIDDEN = new Set(['node_modules', 'dist', 'html', 'cdk.out', '.git', '.harness', '.nodelease']);
@@ -98,6 +99,8 @@ describe('the documentation', () => {
   describe('on what it costs', () => {
     const DURATIONS = { '5s': 5_000, '15s': 15_000, '60s': 60_000, '5m': 300_000 };
     const RARELY_MS = 600_000;
+    const costOf = (size: number, durationMs: number, settingsIntervalMs?: number) =>
+      costReport({ size, durationMs }, { settingsIntervalMs });
     const written = (dollars: number) =>
       dollars.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
     const COSTS = 'docs/operate/costs.md';
@@ -112,7 +115,7 @@ describe('the documentation', () => {
       const stores = ['s3://BUCKET/prefix', 'azblob://ACCOUNT/CONTAINER/prefix', 'gs://BUCKET/prefix'].map(
         (url) => `\`${url}\``,
       );
-      const price = `$${written(monthlyCost({ nodes: 1, durationMs: 15_000 }).dollars)}`;
+      const price = `$${written(costOf(1, 15_000).dollarsPerMonth)}`;
       expect(rows('docs/guides/stores.md', stores).map(([, dollars]) => dollars)).toEqual([
         price,
         price,
@@ -122,14 +125,14 @@ describe('the documentation', () => {
 
     it('says of one lease what the formula says', () => {
       const expected = Object.entries(DURATIONS).map(([name, durationMs]) => {
-        const { put, get, dollars } = monthlyCost({ nodes: 1, durationMs });
-        expect(get).toBe(put);
-        const rarely = monthlyCost({ nodes: 1, durationMs, settingsIntervalMs: RARELY_MS });
-        return [name, put.toLocaleString('en-US'), written(dollars), written(rarely.dollars)];
+        const { putsPerMonth, getsPerMonth, dollarsPerMonth } = costOf(1, durationMs);
+        expect(getsPerMonth).toBe(putsPerMonth);
+        const rarely = costOf(1, durationMs, RARELY_MS).dollarsPerMonth;
+        return [name, putsPerMonth.toLocaleString('en-US'), written(dollarsPerMonth), written(rarely)];
       });
       expect(rows(COSTS, Object.keys(DURATIONS)).map((cells) => cells.slice(0, 4))).toEqual(expected);
       const [short, long] = [15_000, 60_000].map(
-        (durationMs) => `$${written(monthlyCost({ nodes: 1, durationMs }).dollars)}`,
+        (durationMs) => `$${written(costOf(1, durationMs).dollarsPerMonth)}`,
       );
       expect(text('README.md')).toContain(
         `costs ${short} a month at the default duration of 15 s, and ${long} at 60 s`,
@@ -144,8 +147,8 @@ describe('the documentation', () => {
       const expected = sizes.map((nodes) => [
         nodes.toLocaleString('en-US'),
         ...Object.values(DURATIONS).map((durationMs) => {
-          const rarely = monthlyCost({ nodes, durationMs, settingsIntervalMs: RARELY_MS });
-          return `${written(monthlyCost({ nodes, durationMs }).dollars)} (${written(rarely.dollars)})`;
+          const rarely = costOf(nodes, durationMs, RARELY_MS).dollarsPerMonth;
+          return `${written(costOf(nodes, durationMs).dollarsPerMonth)} (${written(rarely)})`;
         }),
       ]);
       const names = expected.map(([name = '']) => name);

@@ -17,7 +17,7 @@ export function folderOf(key: string): string | undefined {
 }
 
 /** What broke a promise. Times are in milliseconds since the Unix epoch, and not finite where the store keeps none. */
-export interface BreachReport {
+interface BreachReport {
   readonly breach: Breach;
   readonly key: string;
   readonly at: number;
@@ -25,7 +25,7 @@ export interface BreachReport {
 }
 
 /** A tenure that is over: `endedAt` is when the object was written that shows it. */
-export interface EndedTenure extends PastTenure {
+interface EndedTenure extends PastTenure {
   readonly key: string;
 }
 
@@ -213,7 +213,7 @@ export class Audit {
     if (step === 'renewed' && ms > this.longestGap.ms)
       this.longestGap = { key, at: at.min, ms, durationMs: trustMs };
     const dueAt = older.at.min + (trustMs * 2) / 3;
-    if (['renewed', 'expired'].includes(step) && at.min > dueAt && this.#overdue.length < MOST.gaps)
+    if (['renewed', 'expired'].includes(step) && at.min > dueAt && this.#overdue.length < 2 * MOST.gaps)
       this.#overdue.push([dueAt, 1], [Math.min(at.min, older.at.min + trustMs), -1]);
     if (isEnd(step)) {
       const { version, taskId, acquiredAt } = from as HeldLease;

@@ -17,13 +17,13 @@ export type Breach =
  * What a write was: how the tenure before it ended; `renewed`; `written` where there was no tenure before it, or
  * after damage.
  */
-export type Step = TenureEnd | 'renewed' | 'written' | Breach;
+type Step = TenureEnd | 'renewed' | 'written' | Breach;
 
 export const isEnd = (step: Step): step is TenureEnd =>
   ['released', 'expired', 'evicted', 'retired'].includes(step);
 
 /** What is known of a write in addition to the object before it and after it. */
-export interface WriteFacts {
+interface WriteFacts {
   /** The longest time that may have passed between the two writes, in milliseconds. */
   readonly elapsedMs: number;
   /** That of the cluster's settings. */

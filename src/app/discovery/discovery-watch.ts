@@ -64,7 +64,7 @@ export function watchDiscovery(call: ZooKeeperCall): Promise<number> {
 }
 
 /** A change of an announcement. */
-export interface DiscoveryChange {
+interface DiscoveryChange {
   /** `present`: it was there already when the watch began. */
   readonly kind: 'present' | 'joined' | 'changed' | 'left';
   /** As it is now or, for one that has left, as it was last. */

@@ -27,7 +27,7 @@ export interface OpenDnsOptions {
 }
 
 /** DNS as the settings have it. */
-export interface OpenDns {
+interface OpenDns {
   readonly address: ListenAddress;
   readonly metrics: MetricsText;
   /** Ends it, and its connections. */

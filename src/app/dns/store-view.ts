@@ -23,7 +23,7 @@ interface StoreViewOptions {
 /** Minimum pause between two reads, in milliseconds: each may cost money. */
 const PAUSE_MS = 5_000;
 /** How long a question waits for a read before it is answered from the last one, in milliseconds. */
-const PATIENCE_MS = 1_000;
+const WAIT_MS = 1_000;
 
 /**
  * The nodes as their leases say it, with the addresses that the owners of shards write there, and the owners
@@ -76,7 +76,7 @@ function repeatedRead<T>(read: () => Promise<T>, { clock, maxStaleMs }: StoreVie
       const now = clock.monotonic();
       if (now >= freshUntil) {
         next ??= { done: readAgain(now), since: now };
-        if (now - next.since < PATIENCE_MS) return { kind: 'pending', again: next.done };
+        if (now - next.since < WAIT_MS) return { kind: 'pending', again: next.done };
       }
       return last === undefined || now - last.at > maxStaleMs ? UNKNOWN : factsOf(of(last.value));
     },

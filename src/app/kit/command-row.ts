@@ -21,7 +21,7 @@ import type { Call, WithZooKeeper } from './call.js';
  * command after `--`
  * @throws {ConfigError} or {UsageError} when it is called wrongly, or a setting turns out to be unusable
  */
-export type Command<Needed extends Settings = Settings> = (
+type Command<Needed extends Settings = Settings> = (
   // The row declares the options of its own command: no other function sees them.
   call: Call<never, Needed>,
   ...args: string[]

@@ -34,7 +34,7 @@ export class ServiceTree {
   #view: ChildrenView<ServiceEntry> | undefined;
   /** The nodes of the discovery tree, by their node ids and by their task ids. */
   readonly #nodes = new Map<number | string, ServiceEntry['node']>();
-  #hasNewNodes: NodeWatcher | undefined;
+  #newNodes: NodeWatcher | undefined;
   #isPartial = false;
   #close: () => void = () => undefined;
 
@@ -42,7 +42,7 @@ export class ServiceTree {
 
   /** By path, in no particular order. An entry that has not changed is the same object. */
   get entries(): ReadonlyMap<string, ServiceEntry> {
-    if (this.#hasNewNodes) this.#updateNodes(this.#hasNewNodes);
+    if (this.#newNodes) this.#updateNodes(this.#newNodes);
     return this.#entries;
   }
 
@@ -74,7 +74,7 @@ export class ServiceTree {
     const notify = () => this.#listeners.notify();
     const nodes = new NodeWatcher({ zookeeper, clock });
     nodes.onChange(() => {
-      this.#hasNewNodes = nodes;
+      this.#newNodes = nodes;
       notify();
     });
     const forgetState = zookeeper.onState(notify);
@@ -126,7 +126,7 @@ export class ServiceTree {
   }
 
   #updateNodes({ nodes }: NodeWatcher) {
-    this.#hasNewNodes = undefined;
+    this.#newNodes = undefined;
     this.#nodes.clear();
     for (const { nodeId, version, taskId } of nodes.values()) {
       const node = { nodeId, version, taskId };

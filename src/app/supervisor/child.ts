@@ -22,7 +22,7 @@ export interface Child {
 }
 
 /** What to start. */
-export interface ChildOptions {
+interface ChildOptions {
   readonly command: readonly [file: string, ...args: string[]];
   readonly env: Readonly<Record<string, string | undefined>>;
   /** True to hold the command back until `begin()`. Needs {@link SHELL}. */

@@ -1,5 +1,5 @@
-import { beforeEach, expect, it } from 'vitest';
-import { suspendProof, systemRandom } from './system.js';
+import { beforeEach, expect, it, vi } from 'vitest';
+import { suspendProof, systemClock, systemRandom } from './system.js';
 
 /**
  * The true time since the machine's start, what of it was spent suspended, and how far the wall clock was
@@ -109,4 +109,24 @@ it('never goes back', () => {
 
 it('random bytes are as many as they are asked for, also more than are drawn at once', () => {
   expect([0, 12, 4_097, 12].map((bytes) => systemRandom.hex(bytes).length)).toEqual([0, 24, 8_194, 24]);
+});
+
+it('sleeps longer than a timer of Node can, and is woken all that time', async () => {
+  vi.useFakeTimers();
+  try {
+    const YEAR_MS = 365 * 86_400_000;
+    const over = vi.fn();
+    const stop = new AbortController();
+    const ended = [systemClock.sleep(YEAR_MS), systemClock.sleep(Number.POSITIVE_INFINITY, stop.signal)];
+    for (const each of ended) each.then(over, over);
+    await vi.advanceTimersByTimeAsync(YEAR_MS - 1);
+    expect(over).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(over).toHaveBeenCalledOnce();
+    stop.abort('stopped');
+    await expect(ended[1]).rejects.toBe('stopped');
+    expect(vi.getTimerCount()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
 });

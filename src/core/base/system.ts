@@ -77,15 +77,12 @@ export const systemClock: Clock = {
   sleep: (ms, signal) =>
     new Promise<void>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      // A timer longer than 2^31 - 1 ms fires at once. Such a wait is cut here, and its caller checks the
-      // time again.
-      const timer = setTimeout(
-        () => {
-          cancel();
-          resolve();
-        },
-        Math.min(Math.max(0, ms), 2 ** 31 - 1),
-      );
+      // A longer timer fires at once.
+      const timerMs = Math.min(Math.max(0, ms), 2 ** 31 - 1);
+      const timer = setTimeout(() => {
+        cancel();
+        resolve(ms > timerMs ? systemClock.sleep(ms - timerMs, signal) : undefined);
+      }, timerMs);
       const cancel = onAbort(signal, () => {
         clearTimeout(timer);
         reject(signal?.reason);

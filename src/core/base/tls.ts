@@ -13,9 +13,7 @@ export interface TlsFiles {
 }
 
 /** The setting that a part comes from, if any: errors show its value, never the part. */
-export type GivenTls = (
-  part: keyof TlsFiles,
-) => { readonly label: string; readonly text: string } | undefined;
+type GivenTls = (part: keyof TlsFiles) => { readonly label: string; readonly text: string } | undefined;
 
 /**
  * Checks and prepares the files for TLS.

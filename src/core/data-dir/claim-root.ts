@@ -16,9 +16,9 @@ interface RootClaim {
  * The file at the root that names the store of the versions below it. Other
  * programs that follow the layout ignore it.
  */
-export const OWNER = 'nodelease.json';
+const OWNER = 'nodelease.json';
 /** The file at the root with its sticky key. */
-export const KEY = 'nodelease-key';
+const KEY = 'nodelease-key';
 
 /**
  * Ensures that a root does not belong to another store: each store would take the other's versions for

@@ -34,8 +34,9 @@ export interface DataDirOptions {
 }
 
 /** What happens while the directory at `path` is prepared. */
-export type DataDirEvent = { readonly path: string } /** Sent every ten seconds. */ & (
+export type DataDirEvent = { readonly path: string } & (
   | {
+      /** Sent every ten seconds. */
       readonly type: 'progress';
       readonly files: number;
       readonly bytes: number;

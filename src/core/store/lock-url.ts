@@ -38,11 +38,11 @@ function segmentsOf(url: string): string[] {
  * contenders, and a lock there would be another one.
  * @throws {ConfigError}
  */
-export function refuseLock(url: string, setting = 'store'): void {
+export function refuseLock(url: string): void {
   const name = lockNameOf(url);
   if (name === undefined) return;
   throw new ConfigError(
-    setting,
+    'store',
     url,
     `a store for node ids and locks, whose path does not end in locks/NAME: that is where nodelease lock keeps lock ${name}`,
   );

@@ -71,7 +71,7 @@ export interface StoreKind<Options extends object = object> {
 }
 
 /** Throws, with what was expected. */
-export type Fail = (expected: string) => never;
+type Fail = (expected: string) => never;
 
 /** The first segment of a path, and the rest without the slash between them. */
 export function splitPath(path: string): readonly [first: string, rest: string] {

@@ -35,7 +35,7 @@ export interface StoreRequest extends WriteOptions {
 }
 
 /** The store and what a request does, as the beginning of a message. */
-export function attempt({ operation, url, key }: StoreRequest): string {
+function attempt({ operation, url, key }: StoreRequest): string {
   return `${url}: ${DOING[operation]}${key === undefined ? '' : ` ${key}`}`;
 }
 

@@ -28,10 +28,10 @@ export interface TickRecord extends TickReport {
   readonly schedule: string;
 }
 
-export type TickClaim = Pick<TickRecord, 'tick' | 'attempt' | 'missed'>;
+type TickClaim = Pick<TickRecord, 'tick' | 'attempt' | 'missed'>;
 
 /** What a task may do about a schedule's ticks now. */
-export type TickState =
+type TickState =
   /** No task has claimed the due tick. */
   | { readonly status: 'due'; readonly claim: TickClaim }
   | { readonly status: 'claimed' }
@@ -39,7 +39,7 @@ export type TickState =
   | { readonly status: 'soon'; readonly waitMs: number };
 
 /** A task, as it asks for ticks. */
-export interface TickTask {
+interface TickTask {
   readonly taskId: string;
   readonly random: RandomSource;
   /** How often a tick may be claimed again that has no success (rule O5). */

@@ -3,9 +3,10 @@ import { pathOf, ScriptedZooKeeper } from '../../../test/support/scripted-zookee
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { BoundSession } from '../../zookeeper/client/bound-session.js';
 import { ClusterFollower } from './cluster-follower.js';
+import type { FollowedParts } from './discovery/discovery-comparison.js';
 
 /** The node ids 0 and 1, from ZooKeeper alone, and their follower. */
-function scene() {
+function scene(parts?: FollowedParts) {
   const clock = new VirtualClock();
   const zookeeper = new ScriptedZooKeeper(clock);
   zookeeper.put('/discovery/nodes/00', '', undefined);
@@ -22,7 +23,7 @@ function scene() {
     children: (path: string) => session.children(path),
     read: (path: string) => session.read(path),
   };
-  const follower = new ClusterFollower({ clock, random: seededRandom(1), zookeeper: slow });
+  const follower = new ClusterFollower({ clock, random: seededRandom(1), zookeeper: slow, parts });
   return { clock, zookeeper, follower };
 }
 
@@ -63,5 +64,25 @@ it('an id that is gone is reported by the next scan if a scan was given up meanw
   follower.follow(() => undefined);
   await clock.advance(3_000);
   expect(follower.current().events).toMatchObject([{ kind: 'released', nodeId: 1 }]);
+  await follower.close();
+});
+
+it('a part of the tree whose reading was given up is not shown as one that cannot be read', async () => {
+  const { clock, follower } = scene({
+    data: async () => {
+      await clock.sleep(500);
+      return [];
+    },
+  });
+  const leave = follower.follow(() => undefined);
+  await clock.advance(400);
+  leave();
+  await clock.advance(0);
+  follower.follow(() => undefined);
+  const shown = () => follower.current().tree;
+  await clock.advance(1_000);
+  expect(shown()).toBeNull();
+  await clock.advance(2_000);
+  expect(shown()).toMatchObject({ data: [] });
   await follower.close();
 });

@@ -332,6 +332,25 @@ describe('a cluster that is followed', () => {
     await follower.close();
   });
 
+  it('reads the locks again where it was left while it read them', async () => {
+    const { clock, admin } = await scene();
+    const follower = new ClusterFollower({
+      ...{ clock, random: seededRandom(2), session: admin },
+      locks: async (signal) => {
+        await clock.sleep(1_000, signal);
+        return [];
+      },
+    });
+    const leave = follower.follow(() => undefined);
+    await clock.advance(500);
+    leave();
+    await clock.advance(0);
+    follower.follow(() => undefined);
+    await clock.advance(3_000);
+    expect(follower.current().locks).toEqual([]);
+    await follower.close();
+  });
+
   it('reports evictions, damage, repair and growth', async () => {
     const { clock, admin, bucket, create, follow, events, hold, follower, write } = await scene();
     hold(0, 'a', 1);

@@ -82,8 +82,10 @@ export interface ClusterFollowerOptions {
         signal: AbortSignal,
       ) => Promise<ShardsReport | undefined>)
     | undefined;
-  /** Reads the locks of the store, every ten seconds while there are listeners, hundreds of them more
-   * rarely. @default they are not followed */
+  /**
+   * Reads the locks of the store, every ten seconds while there are listeners, hundreds of them more rarely.
+   * @default they are not followed
+   */
   readonly locks?: ((signal: AbortSignal) => Promise<readonly LockReport[]>) | undefined;
 }
 
@@ -156,6 +158,7 @@ export class ClusterFollower implements ClusterView {
         async (signal) => {
           // What cannot be read stays as it was: the leases show that the store is failing.
           this.#locks = await locks(signal).catch(() => this.#locks);
+          signal.throwIfAborted();
           this.#listeners.notify();
         },
         () => Math.max(10_000, 100 * (this.#locks?.length ?? 0)),

@@ -133,7 +133,7 @@ function readTotals(
 }
 
 /** A lease object that cannot be used. */
-export interface Damage {
+interface Damage {
   readonly id: number;
   /** What is wrong with it, as a sentence without its full stop. */
   readonly problem: string;

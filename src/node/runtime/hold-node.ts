@@ -12,7 +12,7 @@ import { type LeaseSource, leaseSource, type SourceOptions } from './lease-sourc
 import type { NodeMonitor } from './node-monitor.js';
 
 /** How to reach ZooKeeper, and what to announce there. */
-export type ZooKeeperAccess = Omit<DiscovererOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> &
+type ZooKeeperAccess = Omit<DiscovererOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> &
   Announcement;
 
 /**

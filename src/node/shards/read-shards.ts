@@ -6,7 +6,7 @@ import type { ShardsReport } from '../wire/cluster-snapshot.js';
 import { floorOf, type MapMember, ownerless, SHARDS_KEY, type ShardMap, usableMap } from './shard-map.js';
 
 /** The map of a cluster with shards, as its operators see it. */
-export interface ShardsReading {
+interface ShardsReading {
   /** Without owners, and of epoch 0, while it cannot be used, or no task has made it yet. */
   readonly map: ShardMap;
   readonly object: StoredObject | undefined;

@@ -19,7 +19,7 @@ import type { SessionCall, StoreSession } from '../../core/lease/session/store-s
 import type { StoredObject } from '../../core/store/lease-store.js';
 
 /** After how many attempts a task no longer waits for the map of another one. */
-const PATIENT_ATTEMPTS = 8;
+const WAITING_ATTEMPTS = 8;
 
 /** The key of the map. */
 export const SHARDS_KEY = 'shards.json';
@@ -218,7 +218,7 @@ export function floorOf({ shards }: ClusterConfig): number {
  * and only that task writes the first map of the series, once. So no map that arrives late begins again with
  * tokens that were given. The settings then say that there is a map, and from then on an absent one is damage.
  *
- * @param attempt counts from 1: another task that has drawn gets time for its map
+ * @param attempt counts from 1: another task that has drawn gets time for its map, with 0 always
  * @throws {ConfigError} when the cluster has another number of shards
  * @throws {Overtaken} when another task is at it
  * @throws {StoreUnusableError}, {StoreError}
@@ -253,7 +253,7 @@ export async function ensureMap(
     return change({ count, floor: nextFloor(cluster.config, session), created: true });
   const object = shards && (await session.read(SHARDS_KEY, call));
   const isMade = !('problem' in usableMap(object, floorOf(cluster.config) + 1, count));
-  if (shards !== undefined && !isMade && attempt < PATIENT_ATTEMPTS)
+  if (shards !== undefined && !isMade && attempt < WAITING_ATTEMPTS)
     throw new Overtaken('another task makes the map');
   // Tokens are small until a map may have been lost.
   const drawn = { count, ...(shards && { floor: nextFloor(cluster.config, session) }), created: false };

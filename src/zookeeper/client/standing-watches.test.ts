@@ -91,6 +91,23 @@ it('pause longer and longer between reads that fail, and leave no timer behind',
   expect([clock.sleepers, watches.size]).toEqual([0, 0]);
 });
 
+it('are refused after many reconnects no more often than after one', async () => {
+  const { clock, network, watches, answer } = scene();
+  network.fault = 'no-auth';
+  watches.add(CHILDREN, '/a', () => {});
+  for (let reconnects = 0; reconnects < 50; reconnects += 1) {
+    watches.onConnected();
+    await answer();
+    await clock.advance(10);
+  }
+  for (let seconds = 0; seconds < 10; seconds += 1) {
+    await clock.advance(1_000);
+    await answer();
+  }
+  expect(clock.sleepers).toBe(1);
+  watches.close();
+});
+
 it.each<[ZooKeeperFault, boolean]>([
   ['no-auth', true],
   ['timeout', false],

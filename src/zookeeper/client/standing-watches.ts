@@ -200,10 +200,12 @@ export class StandingWatches {
     this.#pump();
     // At the next connection every watch reads again. A failure with a connection is repeated a little later.
     if (failure === undefined || isFault(failure, 'connection-loss', 'session-expired', 'closed')) return;
+    const { failures } = watch;
     await clock
-      .sleep(backoffMs(IN_BACKGROUND, watch.failures + 1, random), this.#over.signal)
+      .sleep(backoffMs(IN_BACKGROUND, failures + 1, random), this.#over.signal)
       .catch(() => undefined);
-    this.#invalidate(watch);
+    // A read in between, such as that of another connection, is repeated by itself.
+    if (watch.failures === failures) this.#invalidate(watch);
   }
 
   /**

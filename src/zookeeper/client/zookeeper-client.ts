@@ -128,7 +128,7 @@ export class ZooKeeperClient implements ZooKeeper {
     const connect =
       typeof options.connect === 'string' ? parseConnectString(options.connect, 'connect') : options.connect;
     const auth = options.auth === undefined ? undefined : parseAuth(options.auth, 'auth');
-    const tls = options.tls ? prepareTls(options.tls === true ? {} : options.tls, 'tls.') : undefined;
+    const tls = options.tls ? prepareTls(options.tls === true ? {} : options.tls) : undefined;
     this.description = `zookeeper ${connect.text}`;
     this.#chroot = connect.chroot;
     const onChanged = (full: string, isGone: boolean) =>

@@ -70,7 +70,7 @@ export async function readFleet(
   listed?: readonly string[],
 ): Promise<readonly FleetReport[]> {
   const all = only === undefined ? ((await zookeeper.children(seenPath(root), call)) ?? []) : [only];
-  const followed = all.filter((name) => !/^\.|,.*,|@nodes=/.test(name)).sort();
+  const followed = all.filter((name) => !/(^|,)(\.|,|$)|,.*,|@nodes=/.test(name)).sort();
   const names = listed ?? (await zookeeper.children(root, call)) ?? [];
   return Promise.all(
     followed.map(async (context) => {

@@ -19,7 +19,7 @@ export interface ConfigName {
   readonly root?: string | undefined;
 }
 
-export const DEFAULT_ROOT = '/config';
+const DEFAULT_ROOT = '/config';
 const SHARED = 'application';
 const OVERRIDE = '@nodes=';
 const MAX_NODE_ID = 1_000_000;

@@ -211,8 +211,7 @@ export class ConfigPublisher {
 
   /**
    * The published changes from one revision to another.
-   * @param to
-   * @default the newest
+   * @param to by default the newest
    * @throws {ConfigHistoryError} `no-such-revision`
    */
   async diff(from: number, to?: number, signal?: AbortSignal): Promise<readonly KeyChange[]> {

@@ -14,8 +14,12 @@ import { erase } from './own-znode.js';
 import { type Recipe, RecipeError, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { inTime, untilChange, type Wait } from './waiting.js';
 
-// P the data of the transaction P/sites the names of all sites, one a line P/coordinator-<hex> ephemeral: the
-// coordinator is there P/vote-SITE its vote, until it has carried out the outcome P/decision the outcome
+// P                    the data of the transaction
+// P/sites              the names of all sites, one a line
+// P/coordinator-<hex>  ephemeral: the coordinator is there
+// P/vote-SITE          its vote, until it has carried out the outcome
+// P/decision           the outcome
+//
 // Votes and decision are created, so each is written once. The process that decides obeys what is written,
 // not what it wanted to write.
 

@@ -231,6 +231,7 @@ describe('the command line', () => {
       /node id: expected a whole number from 0 to 65527/,
     ]),
     ['release of the highest id without --force', ['release', '65527'], /release takes node id 65527 away/],
+    ['status --locks --from 0', ['status', '--locks', '--from', '0'], /--locks shows all locks, and none/],
     ['status --held --free', ['status', '--held', '--free'], /--held and --free cannot be combined/],
     [
       'status --all --from 3',

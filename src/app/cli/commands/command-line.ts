@@ -46,18 +46,7 @@ export async function runCommandLine(
     .usage('<command> [options] | --version')
     .addHelpText('after', examplesOf({ examples: ['demo', 'run -- node server.js'] }));
 
-  // `help run`, or `zk help lock`.
-  const words = args.filter((word) => word !== 'help');
-  const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
-  const name = named?.name.split(' ') ?? [];
-  const isKnown = words.length === 0 || ROWS.some((row) => row.name === words[0]);
-  const topic = named ? [...name, '--help', ...words.slice(name.length)] : isKnown ? args : words;
-  const line = args[0] === 'help' ? topic : args;
-  // Split by hand: all words after the first -- are the child's.
-  const split = named?.runs ? line.indexOf('--') : -1;
-  const [own, childCommand] = split < 0 ? [line, undefined] : [line.slice(0, split), line.slice(split + 1)];
-  // `--help tls`.
-  const asked = own.find((word, at) => !word.startsWith('-') && ['-h', '--help'].includes(`${own[at - 1]}`));
+  const { named, own, childCommand, asked } = callIn(args);
 
   /** Has commander throw instead of ending the process. */
   const settle = (command: Command) =>
@@ -143,6 +132,23 @@ export async function runCommandLine(
     const text = isMissing ? `${error.setting}: expected ${error.expected}` : error.message;
     return fail(io, error.code, `${isFlag ? '--' : ''}${text}`);
   }
+}
+
+/** Which command is called, with its own words, those of the child's command, and the help that is asked for. */
+function callIn(args: readonly string[]) {
+  // `help run`, or `zk help lock`.
+  const words = args.filter((word) => word !== 'help');
+  const named = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
+  const name = named?.name.split(' ') ?? [];
+  const isKnown = words.length === 0 || ROWS.some((row) => row.name === words[0]);
+  const topic = named ? [...name, '--help', ...words.slice(name.length)] : isKnown ? args : words;
+  const line = args[0] === 'help' ? topic : args;
+  // Split by hand: all words after the first -- are the child's.
+  const split = named?.runs ? line.indexOf('--') : -1;
+  const own = split < 0 ? line : line.slice(0, split);
+  // `--help tls`.
+  const asked = own.find((word, at) => !word.startsWith('-') && ['-h', '--help'].includes(`${own[at - 1]}`));
+  return { named, own, childCommand: split < 0 ? undefined : line.slice(split + 1), asked };
 }
 
 /**

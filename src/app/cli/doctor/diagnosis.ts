@@ -1,6 +1,6 @@
 import { CLUSTER_DEFAULTS, type ClusterConfig } from '../../../core/lease/model/cluster-config.js';
 import { leaseTiming } from '../../../core/lease/model/lease-timing.js';
-import { monthlyCost, S3_STANDARD_PRICES } from '../../../core/lease/session/renewal-cost.js';
+import { monthlyRequests, S3_STANDARD_PRICES } from '../../../core/lease/session/renewal-cost.js';
 import type { LeaseStore } from '../../../core/store/lease-store.js';
 import { lockNameOf } from '../../../core/store/lock-url.js';
 import type { ProbeReport } from '../../../core/store/probe/probe-report.js';
@@ -162,7 +162,7 @@ export type CostTerms = Pick<Settings, 'nodes' | 'durationMs' | 'settingsInterva
 const DAYS_PER_MONTH = 30;
 
 /** What it costs to hold all node ids of a cluster, or of a new one, for `doctor --json`. */
-export type CostReport = ReturnType<typeof costReport>;
+type CostReport = ReturnType<typeof costReport>;
 
 /** See {@link CostReport}. */
 export function costReport(
@@ -173,7 +173,7 @@ export function costReport(
   const { settingsIntervalMs } = terms;
   const nodes = cluster?.size ?? terms.nodes ?? CLUSTER_DEFAULTS.nodes;
   const durationMs = cluster?.durationMs ?? terms.durationMs ?? CLUSTER_DEFAULTS.durationMs;
-  const { put, get } = monthlyCost({ nodes, durationMs, settingsIntervalMs });
+  const { put, get } = monthlyRequests({ nodes, durationMs, settingsIntervalMs });
   return {
     nodes,
     durationMs,

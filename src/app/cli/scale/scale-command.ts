@@ -15,7 +15,7 @@ import { environmentName, readSettings, type ZooKeeperSettings } from '../../set
 import { holdersText } from '../status/status-table.js';
 
 /** The options of `scale`, in milliseconds. */
-export interface ScaleOptions {
+interface ScaleOptions {
   readonly waitTimeout?: number;
   readonly drainTimeout?: number;
 }

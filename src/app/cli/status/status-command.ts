@@ -63,9 +63,10 @@ export function statusCommand(call: Call<StatusOptions>): Promise<number> {
 /** @throws {UsageError} for options that exclude each other */
 function statusRequest({ held, free, locks, ...shown }: StatusOptions): StatusRequest {
   if (held && free) throw new UsageError('--held and --free cannot be combined');
-  if (locks && (held || free || shown.from || shown.limit))
+  const paged = shown.from !== undefined || shown.limit !== undefined;
+  if (locks && (held || free || paged))
     throw new UsageError('--locks shows all locks, and none of the node ids');
-  if (shown.all && (shown.from !== undefined || shown.limit !== undefined))
+  if (shown.all && paged)
     throw new UsageError('--all shows everything: --from and --limit cannot be combined with it');
   return { ...shown, only: held ? 'held' : free ? 'free' : undefined };
 }

@@ -14,7 +14,7 @@ import { settleEpoch } from './settled-epoch.js';
 import { type ScanPlan, WaitForFreeId } from './wait-for-free-id.js';
 
 /** An acquired node id, and its state before. */
-export interface Acquisition extends Tenure {
+interface Acquisition extends Tenure {
   readonly from: 'vacant' | 'released' | 'expired';
   /** The settings by which it was acquired. */
   readonly cluster: StoredCluster;

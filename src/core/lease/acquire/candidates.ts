@@ -14,7 +14,7 @@ export interface Candidate {
 }
 
 /** The information in the rows of a listing. All of it is a hint (rule 4). */
-export interface ClassifiedRows {
+interface ClassifiedRows {
   /** Ids whose objects are empty, tombstones, or old enough to be expired. */
   readonly candidates: readonly Candidate[];
   /** Number of ids that are held, or were held. */
@@ -82,7 +82,7 @@ const PAUSE_REQUESTS = { first: 8, max: 16 } as const;
 const MAX_PAUSE_MS = 2_500;
 
 /** How many ids a listing, or a part of one, shows. */
-export interface IdCounts {
+interface IdCounts {
   /** Ids that may be free. */
   readonly free: number;
   /** Ids that are held, or were held. */

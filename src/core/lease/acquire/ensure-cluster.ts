@@ -44,7 +44,7 @@ export interface EnsureClusterOptions {
 }
 
 /** The cluster's settings, and the task that created them. */
-export interface EnsuredCluster {
+interface EnsuredCluster {
   readonly cluster: StoredCluster;
   /** Whether this call created it. */
   readonly created: boolean;

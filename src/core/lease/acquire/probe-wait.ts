@@ -6,7 +6,7 @@ const PROBE_REQUESTS = 66;
  * How long to wait for another task's probe: three times the length of a probe here, within these bounds.
  * Milliseconds.
  */
-const PATIENCE = { probes: 3, min: 3_000, max: 20_000 } as const;
+const PROBE_WAIT = { probes: 3, min: 3_000, max: 20_000 } as const;
 /**
  * Shortest pause between two reads, in request times, and the longest one with quick requests, in
  * milliseconds.
@@ -14,7 +14,7 @@ const PATIENCE = { probes: 3, min: 3_000, max: 20_000 } as const;
 const LOOK_REQUESTS = 8;
 const MAX_PAUSE_MS = 5_000;
 
-export interface ProbeWaitOptions {
+interface ProbeWaitOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** The current time of a request, in milliseconds: a slow store is slow for the probing task, too. */
@@ -41,9 +41,9 @@ export class ProbeWait {
   constructor(private readonly options: ProbeWaitOptions) {
     const { clock, random, raced, until } = options;
     this.#since = clock.monotonic();
-    this.#endAt = Math.max(until, this.#since + PATIENCE.min);
+    this.#endAt = Math.max(until, this.#since + PROBE_WAIT.min);
     this.#times = raced ? 1 + random.next() / 2 : 1;
-    this.#pauseMs = Math.min(this.#probeMs, PATIENCE.min);
+    this.#pauseMs = Math.min(this.#probeMs, PROBE_WAIT.min);
   }
 
   /** Whether there is no time left to wait. */
@@ -55,7 +55,7 @@ export class ProbeWait {
   async pause(signal?: AbortSignal): Promise<void> {
     const { clock, random } = this.options;
     const now = clock.monotonic();
-    const pauseMs = Math.min(this.#pauseMs, Math.max(0, this.#patienceEndsAt - now));
+    const pauseMs = Math.min(this.#pauseMs, Math.max(0, this.#takeOverAt - now));
     await clock.sleep(Math.min(pauseMs * (1 + random.next() / 8), Math.max(0, this.#endAt - now)), signal);
   }
 
@@ -71,14 +71,14 @@ export class ProbeWait {
     const longerMs = this.#takenOver === undefined ? 0 : Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
     this.#pauseMs = Math.max(longerMs, LOOK_REQUESTS * this.options.requestMs());
     this.#takenOver = takenOver;
-    const isEnough = !isNew && this.options.clock.monotonic() >= this.#patienceEndsAt;
+    const isEnough = !isNew && this.options.clock.monotonic() >= this.#takeOverAt;
     if (isNew) this.#times = 1.5;
     if (isNew || isEnough) this.#since = this.options.clock.monotonic();
     return isEnough;
   }
 
-  get #patienceEndsAt(): number {
-    const { probes, min, max } = PATIENCE;
+  get #takeOverAt(): number {
+    const { probes, min, max } = PROBE_WAIT;
     return this.#since + this.#times * Math.min(Math.max(probes * this.#probeMs, min), max);
   }
 

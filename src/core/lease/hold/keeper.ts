@@ -39,7 +39,7 @@ export interface Tenure {
   readonly previous: PreviousHolder;
 }
 
-export interface KeeperOptions extends NodeHolderOptions {
+interface KeeperOptions extends NodeHolderOptions {
   readonly session: StoreSession;
   /**
    * How often the cluster's settings are read, in milliseconds, rounded to the nearest renewal.

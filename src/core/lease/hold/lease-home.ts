@@ -3,7 +3,7 @@ import type { LeaseMark } from '../model/lease-state.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /** Work that relies on a lease. */
-export interface LeaseWork {
+interface LeaseWork {
   /** What it adds to the metrics now: the value of each gauge, by its name. */
   readonly gauges?: () => Readonly<Record<string, number>>;
   /**

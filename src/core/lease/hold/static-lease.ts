@@ -11,7 +11,8 @@ import { MAX_NODE_IDS } from '../model/lease-state.js';
  */
 export function staticLease(options: {
   readonly id: number;
-  readonly taskId: string /** @default 1 */;
+  readonly taskId: string;
+  /** @default 1 */
   readonly version?: number | undefined;
 }): Lease {
   checkKnown(options, ['id', 'taskId', 'version']);

@@ -7,7 +7,7 @@ import { whileStoreIsAway } from '../session/store-retry.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
 import { type TenureTime, TenureWidth, type WidthListener } from './tenure-time.js';
 
-export interface StoreTenureTimeOptions {
+interface StoreTenureTimeOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly random: RandomSource;

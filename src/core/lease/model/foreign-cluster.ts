@@ -9,7 +9,7 @@ import { leaseKey, nodeIdOf } from './lease-state.js';
 const SAMPLE = 8;
 
 /** Another program's cluster. */
-export interface ForeignCluster {
+interface ForeignCluster {
   readonly format: ForeignFormat;
   /** What shows it, as a sentence without its full stop. */
   readonly found: string;

@@ -157,7 +157,7 @@ export function takenAfterMs(durationMs: number, graceMs: number): number {
 }
 
 /** Whether a contender may take the lease now (rule 4). */
-export type Availability =
+type Availability =
   | { readonly kind: 'free'; readonly from: 'vacant' | 'released' | 'expired' }
   /** Not available before its age has grown by `waitMs`. */
   | { readonly kind: 'held'; readonly waitMs: number }
@@ -197,7 +197,7 @@ export function revived(state: LeaseState, generation: number): LeaseState {
 }
 
 /** The data of a task that takes an id. */
-export interface NewTenure {
+interface NewTenure {
   readonly taskId: string;
   readonly nonce: string;
   readonly durationMs: number;

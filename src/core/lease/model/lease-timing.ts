@@ -3,7 +3,6 @@ import { leavesTime, type TenureLostError } from './lease.js';
 
 /** The times of one tenure, all in milliseconds and all derived from the lease's duration. */
 export interface LeaseTiming {
-  readonly durationMs: number;
   /** From the sending of one renewal to the next (rule 6). */
   readonly renewEveryMs: number;
   /**
@@ -23,7 +22,6 @@ export interface LeaseTiming {
 /** Renew after a third of the duration, retry until five sixths, and end the work in the last sixth. */
 export function leaseTiming(durationMs: number): LeaseTiming {
   return {
-    durationMs,
     renewEveryMs: durationMs / 3,
     stopMarginMs: durationMs / 6,
     requestTimeoutMs: Math.min(Math.max(durationMs / 12, Math.min(durationMs / 6, 500)), 5_000),

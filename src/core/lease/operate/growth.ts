@@ -14,10 +14,7 @@ import {
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { SessionCall } from '../session/store-session.js';
 import { readingOf } from './inspect.js';
-import type { NarrowHolder, ScaleOutcome, ScaleSteps } from './scaling.js';
-
-/** Shortest and longest time between two scans of the remaining holders, in milliseconds. */
-const POLL_MS = { min: 100, max: 2_000 };
+import { type NarrowHolder, type ScaleOutcome, type ScaleSteps, scanEveryMs } from './scaling.js';
 
 /**
  * Gives a cluster more node ids while tasks run (docs/design/protocol.md, "Unique ids"):
@@ -93,7 +90,6 @@ export class Growth {
     idWidth: number,
   ): Promise<readonly NarrowHolder[]> {
     const { clock, signal, onEvent, waitTimeoutMs = 60_000 } = this.steps.options;
-    const pollMs = Math.min(Math.max(durationMs / 3, POLL_MS.min), POLL_MS.max);
     // Also scans ids at or above the peak: an interrupted call may have left objects there, and other objects
     // may exist.
     const { rows } = await this.steps.list();
@@ -106,7 +102,7 @@ export class Growth {
     while (holders.length > 0) {
       const leftMs = this.#waitUntil - clock.monotonic();
       if (leftMs <= 0) return holders;
-      await clock.sleep(Math.min(pollMs, leftMs), signal);
+      await clock.sleep(Math.min(scanEveryMs(durationMs), leftMs), signal);
       holders = await adoption.scan(holders.map(({ id }) => id));
     }
     onEvent?.({ type: 'adopted', idWidth, tookMs: clock.monotonic() - begunAt });

@@ -13,7 +13,7 @@ import {
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { SessionCall } from '../session/store-session.js';
 import { readingOf } from './inspect.js';
-import { PAUSE_MS, type RetiringHolder, type ScaleSteps } from './scaling.js';
+import { PAUSE_MS, type RetiringHolder, type ScaleSteps, scanEveryMs } from './scaling.js';
 
 /** A holder that the retirement waits for. */
 interface Waited {
@@ -22,8 +22,6 @@ interface Waited {
   readonly limitMs: number;
 }
 
-/** Shortest and longest time between two scans of the remaining holders, in milliseconds. */
-const POLL_MS = { min: 100, max: 2_000 };
 /**
  * The shortest time between two listings for each object, in milliseconds: a listing takes a request for
  * every thousand objects.
@@ -163,7 +161,7 @@ export class Retirement {
     const cluster = stored.config;
     // A writer with newer settings wrote a later generation. With an earlier one, tasks with older settings
     // would take the id.
-    if (state.kind === 'retired' && (state.generation ?? -1) >= cluster.generation)
+    if (state.kind === 'retired' && state.generation >= cluster.generation)
       return this.#settle(id, object.etag, state);
     const expired = availability(state, object.age, cluster.graceMs).kind === 'free';
     const holder =
@@ -233,5 +231,5 @@ export class Retirement {
 }
 
 function pollMs({ durationMs }: ClusterConfig, objects: number): number {
-  return Math.max(Math.min(Math.max(durationMs / 3, POLL_MS.min), POLL_MS.max), objects * POLL_PER_OBJECT_MS);
+  return Math.max(scanEveryMs(durationMs), objects * POLL_PER_OBJECT_MS);
 }

@@ -115,12 +115,15 @@ export interface ScaleOptions {
 }
 
 /** What one LIST shows of a cluster. */
-export interface ClusterListing {
+interface ClusterListing {
   /** Undefined when there is no `cluster.json`. */
   readonly clusterEtag: string | undefined;
   /** The lease objects by their node ids, also those beyond the size. */
   readonly rows: ReadonlyMap<number, ListedObject>;
 }
+
+/** The time between two scans of the remaining holders, in milliseconds. */
+export const scanEveryMs = (durationMs: number) => Math.min(Math.max(durationMs / 3, 100), 2_000);
 
 /** Shortest pause before another attempt after a failure or a conflict, in milliseconds. */
 export const PAUSE_MS = 100;

@@ -6,7 +6,7 @@ import type { LeaseListener } from '../model/lease.js';
 export const STORE_AWAY_MS = 10_000;
 
 /** A call is retried for ten seconds, or longer if `until` says so: it bounds the wait for holders. */
-export interface StoreRetryOptions extends RetryOptions {
+interface StoreRetryOptions extends RetryOptions {
   /** Receives each failure that is followed by another attempt. */
   readonly emit?: LeaseListener | undefined;
 }

@@ -32,7 +32,7 @@ export interface AwsAccess {
 }
 
 /** A server that the user has named, and the setting or variable that does so. */
-export interface GivenEndpoint {
+interface GivenEndpoint {
   readonly name: string;
   readonly url: string;
 }

@@ -92,6 +92,7 @@ export async function scanTree(
     for (const [name, part] of Object.entries(parts))
       if (part)
         read[name] = await orAborted<unknown>(part(zookeeper, signal, connect), signal).catch(() => null);
+    signal.throwIfAborted();
     const held = before.length === 0 ? heldOf(nodes()) : before;
     const shown = new Map(
       snapshot?.entries.map((entry) => [

@@ -11,7 +11,7 @@ type Resolution =
   | { readonly status: 'found'; readonly addresses: readonly string[] }
   | { readonly status: 'failed'; readonly problem: string };
 
-export interface ResolveOptions {
+interface ResolveOptions {
   readonly clock: Clock;
   /** How long to wait for the answer, in milliseconds. */
   readonly limitMs: number;

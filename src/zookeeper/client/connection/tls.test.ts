@@ -38,7 +38,7 @@ describe('the settings of TLS', () => {
     ['both in one file', { cert: key + cert, key: key + cert }],
     ['a host name, an address', { servername: 'zk_1.example.' }],
   ])('may be %s', (_what, tls) => {
-    expect(prepareTls(tls, 'tls.').secureContext).toBeDefined();
+    expect(prepareTls(tls).secureContext).toBeDefined();
   });
 
   const aKey = 'tls.key: expected the private key of the certificate, in PEM and without a passphrase, got';
@@ -63,9 +63,7 @@ describe('the settings of TLS', () => {
     ['a key with a passphrase', { cert, key: encrypted }, `${aKey} "…"`],
     ['the key of another certificate', { cert, key: otherKey }, `${aKey} "…"`],
   ])('may not be %s', (_what, tls, message) => {
-    expect(() => prepareTls(tls, 'tls.')).toThrow(
-      expect.objectContaining({ code: 'CONFIG_INVALID', message }),
-    );
+    expect(() => prepareTls(tls)).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message }));
   });
 });
 

@@ -1,11 +1,6 @@
 import { isIP, type Socket } from 'node:net';
 import { checkServerIdentity, connect, type SecureContext } from 'node:tls';
-import {
-  type GivenTls,
-  prepareTlsFiles,
-  tlsProblem as problemOfTls,
-  type TlsFiles,
-} from '../../../core/base/tls.js';
+import { prepareTlsFiles, tlsProblem as problemOfTls, type TlsFiles } from '../../../core/base/tls.js';
 import type { ServerAddress } from '../connect-string.js';
 
 /** The settings of TLS. Certificates and keys are the contents of PEM files. */
@@ -22,15 +17,10 @@ export type PreparedTls = Pick<ZooKeeperTls, 'cert' | 'servername'> & {
   readonly secureContext: SecureContext;
 };
 
-/**
- * Checks the settings of TLS.
- *
- * @param prefix the text before the name of a part in errors
- * @throws {ConfigError} that names the part
- */
-export function prepareTls(tls: ZooKeeperTls, prefix: string, given?: GivenTls): PreparedTls {
+/** Checks the settings of TLS. @throws {ConfigError} that names the part, such as `tls.ca` */
+export function prepareTls(tls: ZooKeeperTls): PreparedTls {
   const { cert, servername } = tls;
-  return { cert, servername, secureContext: prepareTlsFiles(tls, prefix, given) };
+  return { cert, servername, secureContext: prepareTlsFiles(tls, 'tls.') };
 }
 
 /** Begins to connect. `secureConnect` shows that the server's certificate is valid. */
