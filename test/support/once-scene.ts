@@ -2,7 +2,8 @@ import type { Clock } from '../../src/core/base/clock.js';
 import { StoreError } from '../../src/core/store/lease-store.js';
 import { MemoryBucket } from '../../src/core/store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../../src/core/store/memory/memory-lease-store.js';
-import { type OnceOptions, type OnceRun, oncePer } from '../../src/node/locks/once.js';
+import { type OnceOptions, oncePer } from '../../src/node/locks/once.js';
+import type { OnceRun } from '../../src/node/locks/once-run.js';
 import type { TickRecord } from '../../src/node/locks/tick.js';
 // Loaded here, and not by the first lock: virtual time continues while a module is being read.
 import '../../src/core/lease/acquire/acquire-lease.js';

@@ -7,13 +7,13 @@ import { LockLostError } from '../../core/lease/model/lock-lost.js';
 import { changeCluster, readCluster } from '../../core/lease/session/cluster-store.js';
 import { isStoreAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
-import { StoreError } from '../../core/store/lease-store.js';
 import { nothingAt } from '../../core/store/lock-url.js';
 import { REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import { type LockStore, openedLock } from './lock-place.js';
+import { type OnceRun, runOf } from './once-run.js';
 import { type SchedulePlan, scheduleOf } from './schedule.js';
 import { acquireLock, checkLock, type LockOptions, type StoreLock, withDefaults } from './store-lock.js';
-import { TICK_KEY, type TickRecord, Ticks } from './tick.js';
+import { TICK_KEY, Ticks } from './tick.js';
 
 /** Which ticks, and how their lock is acquired. */
 export interface OnceOptions extends Omit<LockOptions, 'store'>, SchedulePlan {
@@ -28,35 +28,8 @@ export interface OnceOptions extends Omit<LockOptions, 'store'>, SchedulePlan {
   readonly catchUp?: boolean | undefined;
 }
 
-/**
- * A tick that this process has claimed, with the lock under which it runs. Call `complete()` when the work has
- * succeeded, and dispose of it in any case; stop the work when `signal` aborts.
- */
-export interface OnceRun extends StoreLock {
-  /** The instant, in milliseconds since the Unix epoch. */
-  readonly tick: number;
-  /** 1, or more after `retry`. */
-  readonly attempt: number;
-  /** How many ticks before it have run nowhere. */
-  readonly missed: number;
-  /** Whether it is a missed one: call again for the due one. */
-  readonly isCatchUp: boolean;
-  /** The schedule, as the store has it. */
-  readonly schedule: string;
-  /** What was claimed before it. */
-  readonly previous: TickRecord | undefined;
-  /**
-   * Records the success, and releases the lock; `release()` before it, or disposing, records a failure.
-   * Resolves to whether that has been recorded: else the lock is lost, or a failure was recorded before. Later calls
-   * share the result.
-   */
-  complete(): Promise<boolean>;
-}
-
 /** How long tasks wait by chance before they read, so that they do not all claim: a share of the period. */
 const JITTER = { share: 1 / 10, maxMs: 5_000 };
-/** The longest pause between two looks whether another task has claimed the tick, in milliseconds. */
-const MAX_PAUSE_MS = 5_000;
 const MAX_RETRIES = 1_000;
 /** The options that a lock has not. */
 const OWN = ['name', 'every', 'offset', 'cron', 'tz', 'retry', 'catchUp'];
@@ -117,6 +90,8 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   const ticks = new Ticks(session, schedule, { ...known, retry, catchUp });
   let until = clock.monotonic() + timeoutMs;
   const close = () => opened.close();
+  const acquire = (waiting: AbortSignal) =>
+    acquireLock(name, { ...known, timeoutMs: Math.max(0, until - clock.monotonic()), signal: waiting });
 
   /** Rules O3, O8 and O11. */
   const due = async (): Promise<OnceRun | undefined> => {
@@ -134,7 +109,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
       waitMs = status === 'soon' ? state.waitMs : 0;
       until += waitMs;
       try {
-        const lock = status === 'due' && (await acquire(tick));
+        const lock = status === 'due' && (await ticks.whileDue(tick, acquire, signal));
         const run = lock && (await claim(lock));
         if (run) return run;
       } catch (error) {
@@ -152,31 +127,6 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     const forgotten = { ...record, outcome: 'forgotten', endedAt: ticks.now } as const;
     if (await ticks.write(forgotten, object?.etag, ticks.away(signal))) return tick;
     throw new WaitTimeoutError('another task has claimed a tick at this moment');
-  };
-
-  /** Waits for the lock, and gives up as soon as another task has claimed the tick, or it is due no more. */
-  const acquire = async (tick: number): Promise<StoreLock | undefined> => {
-    const claimed = new AbortController();
-    const either = anySignal(signal, claimed.signal);
-    const watch = async () => {
-      for (let pauseMs = session.pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
-        await clock.sleep(pauseMs * (0.8 + 0.4 * random.next()), either.signal);
-        const state = await ticks.look(either.signal).catch(() => undefined);
-        if (state && !(state.status === 'due' && state.tick === tick)) return claimed.abort();
-      }
-    };
-    watch().catch(() => undefined);
-    const leftMs = Math.max(0, until - clock.monotonic());
-    try {
-      return await acquireLock(name, { ...known, timeoutMs: leftMs, signal: either.signal });
-    } catch (error) {
-      signal?.throwIfAborted();
-      if (!claimed.signal.aborted) throw error;
-      return undefined;
-    } finally {
-      claimed.abort();
-      either.release();
-    }
   };
 
   /** Rules O3 to O5, under the lock. Undefined where another task was first. */
@@ -198,7 +148,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
         );
       const late = 'its deadline passed before the run began';
       if (!lock.isValid()) throw new LockLostError(name, lock.token, 'paused', lock.deadline, late);
-      run = runOf(lock, record, own, previous);
+      run = runOf(ticks, { lock, record, etag: own, previous }, close);
       return run;
     } finally {
       either.release();
@@ -209,35 +159,6 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   const unknown = (cause: unknown) => {
     if (!isStoreAway(cause)) throw cause;
     throw new WaitTimeoutError(`whether this task has the tick of ${name} is unknown`, { cause });
-  };
-
-  /** Rule O6: the lock is not released before the outcome is known to be recorded, or the lock is lost. */
-  const runOf = (lock: StoreLock, record: TickRecord, etag: string, previous?: TickRecord): OnceRun => {
-    const forever = ticks.away(lock.signal, Number.POSITIVE_INFINITY, (error) => error instanceof StoreError);
-    const finish = async (outcome: NonNullable<TickRecord['outcome']>) => {
-      const ended = { ...record, outcome, endedAt: ticks.now };
-      const recorded = await ticks.write(ended, etag, forever).catch(() => undefined);
-      await lock.release();
-      await close();
-      return recorded === undefined ? undefined : outcome;
-    };
-    let ending: ReturnType<typeof finish> | undefined;
-    const end = (outcome: NonNullable<TickRecord['outcome']>) => {
-      ending ??= finish(outcome);
-      return ending;
-    };
-    const release = async () => void (await end('failed'));
-    const { tick, attempt, missed } = record;
-    return {
-      ...{ name, token: lock.token, signal: lock.signal, tick, attempt, missed },
-      ...{ schedule: schedule.text, previous, isCatchUp: catchUp && schedule.last(record.startedAt) > tick },
-      get deadline() {
-        return lock.deadline;
-      },
-      isValid: () => lock.isValid(),
-      complete: async () => (await end('succeeded')) === 'succeeded',
-      ...{ release, [Symbol.asyncDispose]: release },
-    };
   };
 
   return { due, forget, close };

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/base/abort.js';
 import type { RandomSource } from '../../core/base/clock.js';
 import { StoreUnusableError } from '../../core/base/errors.js';
 import type { Retry } from '../../core/base/retry.js';
@@ -51,6 +52,8 @@ interface TickTask {
 
 /** The most missed ticks that are counted. */
 export const MAX_MISSED = 1_000;
+/** The longest pause between two looks whether another task has claimed the tick, in milliseconds. */
+const MAX_PAUSE_MS = 5_000;
 /** How near the next tick must be for a wait: a share of the period, and at most so many milliseconds. */
 const SOON = { share: 1 / 10, maxMs: 300_000 };
 
@@ -88,6 +91,38 @@ export class Ticks {
       const tick = this.schedule.last(now.min);
       return { ...this.#state(now.min, session.latest(now), previous), tick, previous, etag: object?.etag };
     });
+  }
+
+  /**
+   * Waits for the lock of a tick, and gives up as soon as another task has claimed the tick, or it is due no more:
+   * resolves to undefined then.
+   */
+  async whileDue<T>(
+    tick: number,
+    acquire: (signal: AbortSignal) => Promise<T>,
+    signal?: AbortSignal,
+  ): Promise<T | undefined> {
+    const { clock, pollMs } = this.session;
+    const over = new AbortController();
+    const either = anySignal(signal, over.signal);
+    const watch = async () => {
+      for (let pauseMs = pollMs; ; pauseMs = Math.min(pauseMs * 1.5, MAX_PAUSE_MS)) {
+        await clock.sleep(pauseMs * (0.8 + 0.4 * this.task.random.next()), either.signal);
+        const state = await this.look(either.signal).catch(() => undefined);
+        if (state && !(state.status === 'due' && state.tick === tick)) return over.abort();
+      }
+    };
+    watch().catch(() => undefined);
+    try {
+      return await acquire(either.signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!over.signal.aborted) throw error;
+      return undefined;
+    } finally {
+      over.abort();
+      either.release();
+    }
   }
 
   #state(min: number, max: number, record: TickRecord | undefined): TickState {

@@ -1,5 +1,6 @@
 import { checkLockName } from '../../../node/locks/lock-place.js';
-import { forgetTicks, type OnceOptions, type OnceRun, oncePer } from '../../../node/locks/once.js';
+import { forgetTicks, type OnceOptions, oncePer } from '../../../node/locks/once.js';
+import type { OnceRun } from '../../../node/locks/once-run.js';
 import { MAX_MISSED } from '../../../node/locks/tick.js';
 import { say } from '../../kit/answer.js';
 import { type Call, reported } from '../../kit/call.js';
