@@ -533,11 +533,11 @@ resource "aws_security_group" "this" {
 }
 
 resource "aws_ecs_service" "this" {
-  name                               = var.name
-  cluster                            = data.aws_ecs_cluster.this.arn
-  task_definition                    = aws_ecs_task_definition.this.arn
-  launch_type                        = "FARGATE"
-  platform_version                   = "1.4.0"
+  name             = var.name
+  cluster          = data.aws_ecs_cluster.this.arn
+  task_definition  = aws_ecs_task_definition.this.arn
+  launch_type      = "FARGATE"
+  platform_version = "1.4.0"
   # With autoscaling, add ignore_changes = [desired_count] to a lifecycle block: Terraform knows no condition there.
   desired_count                      = var.desired_count
   deployment_maximum_percent         = local.maximum_percent
