@@ -71,10 +71,12 @@ describe('opening a store', () => {
     ['s3://leases', 'AWS_SECRET_ACCESS_KEY', '"hunter2"', 'no quotes around it'],
     ['dynamodb://leases/p', 'AWS_SESSION_TOKEN', 'hunter2 ', 'no blank at its start or end'],
     ['s3://leases', 'AWS_PROFILE', 'hunter2\r', 'no carriage return in it'],
+    ['s3://leases', 'AWS_REGION', 'eu-west-1\r', 'no carriage return in it'],
+    ['dynamodb://leases/p', 'AWS_DEFAULT_REGION', '"eu-west-1"', 'no quotes around it'],
     ['gs://leases/p', 'STORAGE_EMULATOR_HOST', ' ', 'an http or https URL'],
     ['gs://leases/p', 'STORAGE_EMULATOR_HOST', 'user:hunter2@127.0.0.1', 'no credentials in the URL'],
   ])('%s with the variable %s=%s is refused with the reason', async (value, name, url, reason) => {
-    vi.stubEnv('AWS_PROFILE', '');
+    withoutRegion();
     vi.stubEnv(name, url);
     const error = await openStore(value, base).catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(ConfigError);

@@ -76,7 +76,7 @@ export async function createAwsClient<Client extends AwsClient>(
   // The SDK does not use these next to a profile.
   for (const name of process.env.AWS_PROFILE ? ['AWS_PROFILE'] : ACCESS_KEYS)
     checkPlain(process.env[name] ?? '', name, '…');
-  const region = given.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
+  const region = given.region ?? regionOfVariables();
   const config: AwsConfig & { readonly ignoreCache: true } = {
     maxAttempts: 1,
     retryMode: 'standard',
@@ -109,6 +109,17 @@ export async function createAwsClient<Client extends AwsClient>(
       'the region of the store: set it, or AWS_REGION (for a server that is not AWS, set an endpoint)';
     throw Object.assign(new ConfigError('region', undefined, expected), { cause });
   }
+}
+
+/** @throws {ConfigError} for a region with what an env file may have left at its end */
+function regionOfVariables(): string | undefined {
+  for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION']) {
+    const region = process.env[name];
+    if (!region) continue;
+    checkPlain(region, name);
+    return region;
+  }
+  return undefined;
 }
 
 /** Has the source of a client's credentials asked again where it does not answer. */
