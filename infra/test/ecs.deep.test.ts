@@ -382,6 +382,11 @@ it('the environment of the task is what nodelease reads', () => {
   }
 });
 
+it('the cluster that the page creates with the AWS CLI has the duration of its tasks', () => {
+  const [, duration] = /^nodelease init .*--duration (\S+)/m.exec(textOf('infra/README.md')) ?? [];
+  expect(duration).toBe(plainContainer.environment.NODELEASE_DURATION);
+});
+
 it('Terraform’s module refers to nothing that it does not declare', () => {
   const text = readFileSync(TERRAFORM, 'utf8').replace(/#.*/g, '');
   const declarations = new Set(
