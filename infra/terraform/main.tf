@@ -90,6 +90,12 @@ variable "lease_cluster" {
   description = "After the first deployment, existing. A wrong bucket or prefix is an error then."
 }
 
+variable "lease_cluster_name" {
+  type        = string
+  default     = ""
+  description = "The first name, if it was another one and this module takes its bucket and prefix."
+}
+
 variable "nodes" {
   type        = number
   default     = 4
@@ -466,7 +472,7 @@ locals {
       { name = "NODELEASE_STORE", value = "s3://${local.bucket}/${var.prefix}" },
       { name = "NODELEASE_CLUSTER", value = var.lease_cluster },
       # Another service in the same prefix is refused.
-      { name = "NODELEASE_CLUSTER_NAME", value = var.name },
+      { name = "NODELEASE_CLUSTER_NAME", value = coalesce(var.lease_cluster_name, var.name) },
       { name = "NODELEASE_NODES", value = tostring(var.nodes) },
       { name = "NODELEASE_DURATION", value = "${var.duration}s" },
       { name = "NODELEASE_HTTP", value = "127.0.0.1:7070" },

@@ -613,6 +613,22 @@ describe('what the parameters of the template ask for', () => {
     );
   });
 
+  it('is the name of a cluster of leases that another stack has created, and else the own one', () => {
+    const named = (document: Document): Document =>
+      ofType(document, 'ECS::TaskDefinition')[0].ContainerDefinitions[0].Environment.find(
+        ({ Name }: Document) => Name === 'NODELEASE_CLUSTER_NAME',
+      ).Value;
+    expect(named(templateWith({ Bucket: KEPT, LeaseClusterName: 'first' }))).toBe('first');
+    expect(named(templateWith({}))).toEqual({ Ref: 'AWS::StackName' });
+    expect(named(appTemplate({ ...context, bucket: KEPT, leaseClusterName: 'first' }).toJSON())).toBe(
+      'first',
+    );
+    expect(terraformLocals.container.environment).toContainEqual({
+      name: 'NODELEASE_CLUSTER_NAME',
+      value: `\${coalesce(var.lease_cluster_name, var.name)}`,
+    });
+  });
+
   it('is a cluster of leases that exists after the first deployment', () => {
     const environment = fromTemplate(templateWith({ LeaseCluster: 'existing' })).container.environment;
     expect(environment.NODELEASE_CLUSTER).toBe('existing');
