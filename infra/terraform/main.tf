@@ -81,7 +81,7 @@ variable "bucket" {
 variable "kms_key" {
   type        = string
   default     = ""
-  description = "ARN of the KMS key that encrypts the bucket. Empty for the keys of S3."
+  description = "ARN of the KMS key that encrypts the bucket. Empty for the keys of S3. Objects stay under the key that they were written with, so keep it."
 }
 
 variable "lease_cluster" {
