@@ -574,6 +574,13 @@ resource "aws_appautoscaling_target" "this" {
   resource_id        = "service/${var.cluster}/${aws_ecs_service.this.name}"
   min_capacity       = var.desired_count
   max_capacity       = var.nodes
+
+  lifecycle {
+    precondition {
+      condition     = var.desired_count > 1
+      error_message = "desired_count is at least 2 with autoscale_cpu. Half of one task is none that a deployment may stop."
+    }
+  }
 }
 
 resource "aws_appautoscaling_policy" "cpu" {

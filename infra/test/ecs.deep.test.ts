@@ -276,6 +276,7 @@ async function fromTerraform(bucket = '') {
       resource.aws_appautoscaling_target.this[0].min_capacity,
       resource.aws_appautoscaling_target.this[0].max_capacity,
     ],
+    scalingTarget: resource.aws_appautoscaling_target.this[0],
     locals,
     variable,
   };
@@ -567,6 +568,23 @@ describe('what the parameters of the template ask for', () => {
     }
     expect(ofType(templateWith({}), 'ApplicationAutoScaling::ScalableTarget')).toEqual([]);
     expect(terraform.scaling).toEqual([`\${var.desired_count}`, `\${var.nodes}`]);
+  });
+
+  it('is no autoscaling from a single task: half of one is no task that a deployment may stop', () => {
+    for (const one of ['0', '1']) {
+      const { Rules } = templateWith({ AutoscaleCpu: '60', DesiredCount: one });
+      const [{ RuleCondition, Assertions }] = Object.values<Document>(Rules) as [Document];
+      expect(RuleCondition).toEqual({ 'Fn::Not': [{ 'Fn::Equals': ['60', 0] }] });
+      const [[refused, count]] = Assertions.map(
+        ({ Assert }: Document) => Assert['Fn::Not'][0]['Fn::Contains'],
+      );
+      expect(refused).toContain(count);
+    }
+    expect(() => appTemplate({ ...context, autoscaleCpu: 60, desiredCount: 1 })).toThrow(
+      /^desiredCount: expected at least 2 with autoscaling/,
+    );
+    const [{ condition }] = terraform.scalingTarget.lifecycle[0].precondition;
+    expect(condition).toBe(`\${var.desired_count > 1}`);
   });
 
   it('is a job that a schedule starts, and nodelease once runs once a period, with the rights of the service', () => {
