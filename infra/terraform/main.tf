@@ -562,6 +562,13 @@ resource "aws_ecs_service" "this" {
     assign_public_ip = var.assign_public_ip
   }
 
+  lifecycle {
+    precondition {
+      condition     = floor(var.desired_count * local.maximum_percent / 100) <= var.nodes
+      error_message = "desired_count at maximum_percent is more tasks than nodes: a deployment would wait for node ids that the old tasks hold."
+    }
+  }
+
   # Without their rights, the first tasks would fail.
   depends_on = [aws_iam_role_policy.leases, aws_iam_role_policy_attachment.execution]
 }

@@ -276,6 +276,7 @@ async function fromTerraform(bucket = '') {
       resource.aws_appautoscaling_target.this[0].min_capacity,
       resource.aws_appautoscaling_target.this[0].max_capacity,
     ],
+    serviceLifecycle: resource.aws_ecs_service.this[0].lifecycle[0],
     scalingTarget: resource.aws_appautoscaling_target.this[0],
     locals,
     variable,
@@ -404,6 +405,12 @@ it('Terraform’s module refers to nothing that it does not declare', () => {
   expect([...declarations].filter((name) => name.startsWith('var.') && !references.includes(name))).toEqual(
     [],
   );
+});
+
+it('Terraform’s module refuses more tasks than node ids, deployments included', () => {
+  const [{ condition }] = terraform.serviceLifecycle.precondition;
+  const [, formula = ''] = /^\$\{floor\((.+)\) <= var\.nodes\}$/.exec(condition) ?? [];
+  expect(formula).toBe('var.desired_count * local.maximum_percent / 100');
 });
 
 it('Terraform’s module refuses a name that AWS would refuse after a part of the resources', () => {
