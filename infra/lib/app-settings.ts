@@ -16,6 +16,8 @@ export interface AppSettings {
   /** The ARN of the key of KMS of the bucket; empty for the keys of S3. */
   readonly kmsKey: string;
   readonly leaseCluster: 'any' | 'existing';
+  /** The name of the cluster of leases; empty for that of the service. */
+  readonly leaseClusterName: string;
   /** In percent; 0 for none. */
   readonly autoscaleCpu: number;
   /** Empty for no job. */
@@ -48,6 +50,7 @@ const DEFAULTS: Readonly<Record<keyof AppSettings, string>> = {
   bucket: '',
   kmsKey: '',
   leaseCluster: 'any',
+  leaseClusterName: '',
   autoscaleCpu: '0',
   jobCommand: '[]',
   jobEvery: '1d',
@@ -120,6 +123,7 @@ export function readAppSettings(node: Node): AppSettings {
     bucket: named('bucket', /^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?$/, 'the name of a bucket'),
     kmsKey: named('kmsKey', /^(arn:.+:key\/.+)?$/, 'the ARN of a key of KMS'),
     leaseCluster: named('leaseCluster', /^(any|existing)$/, 'any or existing') as AppSettings['leaseCluster'],
+    leaseClusterName: text('leaseClusterName'),
     autoscaleCpu: Number(named('autoscaleCpu', /^(100|\d{1,2})$/, 'a percentage, or 0 for a fixed count')),
     jobCommand: listOf('jobCommand', text('jobCommand'), '["node","report.js"]'),
     jobEvery: named('jobEvery', /^\d+[smhd]$/, 'a period such as 1d or 6h'),

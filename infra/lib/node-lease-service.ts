@@ -131,6 +131,13 @@ export class NodeLeaseService extends Construct {
     }
     checkStopTiming({ stopTimeout, leaseDuration, drainTimeout });
     const withoutAutoscaling = deploymentWindow(desiredCount, nodes);
+    if (autoscaleCpu && desiredCount < 2) {
+      throw new SettingError(
+        'desiredCount',
+        desiredCount,
+        'at least 2 with autoscaling (a deployment of one task has to stop all tasks, however many there are)',
+      );
+    }
     // No number of tasks leaves a spare node id, then.
     this.deployment = autoscaleCpu ? deploymentWindow(desiredCount, desiredCount) : withoutAutoscaling;
     this.desiredCount = desiredCount;

@@ -55,6 +55,9 @@ export class NodeLeaseStack extends Stack {
       nodes: settings.nodes,
       desiredCount: settings.desiredCount,
       leaseCluster: settings.leaseCluster,
+      ...(settings.leaseClusterName !== '' && {
+        environment: { NODELEASE_CLUSTER_NAME: settings.leaseClusterName },
+      }),
       autoscaleCpu: settings.autoscaleCpu,
       leaseDuration: settings.leaseDuration,
       drainTimeout: settings.drainTimeout,

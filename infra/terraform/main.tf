@@ -81,13 +81,19 @@ variable "bucket" {
 variable "kms_key" {
   type        = string
   default     = ""
-  description = "ARN of the KMS key that encrypts the bucket. Empty for the keys of S3."
+  description = "ARN of the KMS key that encrypts the bucket. Empty for the keys of S3. Objects stay under the key that they were written with, so keep it."
 }
 
 variable "lease_cluster" {
   type        = string
   default     = "any"
   description = "After the first deployment, existing. A wrong bucket or prefix is an error then."
+}
+
+variable "lease_cluster_name" {
+  type        = string
+  default     = ""
+  description = "The first name, if it was another one and this module takes its bucket and prefix."
 }
 
 variable "nodes" {
@@ -466,7 +472,7 @@ locals {
       { name = "NODELEASE_STORE", value = "s3://${local.bucket}/${var.prefix}" },
       { name = "NODELEASE_CLUSTER", value = var.lease_cluster },
       # Another service in the same prefix is refused.
-      { name = "NODELEASE_CLUSTER_NAME", value = var.name },
+      { name = "NODELEASE_CLUSTER_NAME", value = coalesce(var.lease_cluster_name, var.name) },
       { name = "NODELEASE_NODES", value = tostring(var.nodes) },
       { name = "NODELEASE_DURATION", value = "${var.duration}s" },
       { name = "NODELEASE_HTTP", value = "127.0.0.1:7070" },
@@ -533,11 +539,11 @@ resource "aws_security_group" "this" {
 }
 
 resource "aws_ecs_service" "this" {
-  name                               = var.name
-  cluster                            = data.aws_ecs_cluster.this.arn
-  task_definition                    = aws_ecs_task_definition.this.arn
-  launch_type                        = "FARGATE"
-  platform_version                   = "1.4.0"
+  name             = var.name
+  cluster          = data.aws_ecs_cluster.this.arn
+  task_definition  = aws_ecs_task_definition.this.arn
+  launch_type      = "FARGATE"
+  platform_version = "1.4.0"
   # With autoscaling, add ignore_changes = [desired_count] to a lifecycle block: Terraform knows no condition there.
   desired_count                      = var.desired_count
   deployment_maximum_percent         = local.maximum_percent
@@ -556,6 +562,13 @@ resource "aws_ecs_service" "this" {
     assign_public_ip = var.assign_public_ip
   }
 
+  lifecycle {
+    precondition {
+      condition     = floor(var.desired_count * local.maximum_percent / 100) <= var.nodes
+      error_message = "desired_count at maximum_percent is more tasks than nodes: a deployment would wait for node ids that the old tasks hold."
+    }
+  }
+
   # Without their rights, the first tasks would fail.
   depends_on = [aws_iam_role_policy.leases, aws_iam_role_policy_attachment.execution]
 }
@@ -568,6 +581,13 @@ resource "aws_appautoscaling_target" "this" {
   resource_id        = "service/${var.cluster}/${aws_ecs_service.this.name}"
   min_capacity       = var.desired_count
   max_capacity       = var.nodes
+
+  lifecycle {
+    precondition {
+      condition     = var.desired_count > 1
+      error_message = "desired_count is at least 2 with autoscale_cpu. Half of one task is none that a deployment may stop."
+    }
+  }
 }
 
 resource "aws_appautoscaling_policy" "cpu" {

@@ -21,6 +21,19 @@ it('the role for Azure has what the store says that it needs, and nothing else',
   expect(textOf('infra/azure/lease-role-condition.txt')).toContain(`'${actions[0]}'`);
 });
 
+it.each([
+  ['probe-1', true],
+  ['orders/probe-1', true],
+  ['orders/locks/probe-1', true],
+  ['0.json', false],
+  ['orders/0.json', false],
+  ['orders/cluster.json', false],
+])('the condition for Azure: whether a task may delete %s, also of a store without a prefix', (path, may) => {
+  const condition = textOf('infra/azure/lease-role-condition.txt');
+  const patterns = [...condition.matchAll(/StringLike '(.*)'/g)].map(([, pattern = '']) => pattern);
+  expect(patterns.some((pattern) => new RegExp(`^${pattern.replaceAll('*', '.*')}$`).test(path))).toBe(may);
+});
+
 it('the role for Google has what the store says that it needs, and nothing else', () => {
   const role = parse(textOf('infra/google/lease-role.yaml'));
   const permissions = needed('gcs', /storage\.objects\.\w+/g);

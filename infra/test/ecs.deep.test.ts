@@ -276,6 +276,8 @@ async function fromTerraform(bucket = '') {
       resource.aws_appautoscaling_target.this[0].min_capacity,
       resource.aws_appautoscaling_target.this[0].max_capacity,
     ],
+    serviceLifecycle: resource.aws_ecs_service.this[0].lifecycle[0],
+    scalingTarget: resource.aws_appautoscaling_target.this[0],
     locals,
     variable,
   };
@@ -382,6 +384,11 @@ it('the environment of the task is what nodelease reads', () => {
   }
 });
 
+it('the cluster that the page creates with the AWS CLI has the duration of its tasks', () => {
+  const [, duration] = /^nodelease init .*--duration (\S+)/m.exec(textOf('infra/README.md')) ?? [];
+  expect(duration).toBe(plainContainer.environment.NODELEASE_DURATION);
+});
+
 it('Terraform’s module refers to nothing that it does not declare', () => {
   const text = readFileSync(TERRAFORM, 'utf8').replace(/#.*/g, '');
   const declarations = new Set(
@@ -398,6 +405,12 @@ it('Terraform’s module refers to nothing that it does not declare', () => {
   expect([...declarations].filter((name) => name.startsWith('var.') && !references.includes(name))).toEqual(
     [],
   );
+});
+
+it('Terraform’s module refuses more tasks than node ids, deployments included', () => {
+  const [{ condition }] = terraform.serviceLifecycle.precondition;
+  const [, formula = ''] = /^\$\{floor\((.+)\) <= var\.nodes\}$/.exec(condition) ?? [];
+  expect(formula).toBe('var.desired_count * local.maximum_percent / 100');
 });
 
 it('Terraform’s module refuses a name that AWS would refuse after a part of the resources', () => {
@@ -564,6 +577,23 @@ describe('what the parameters of the template ask for', () => {
     expect(terraform.scaling).toEqual([`\${var.desired_count}`, `\${var.nodes}`]);
   });
 
+  it('is no autoscaling from a single task: half of one is no task that a deployment may stop', () => {
+    for (const one of ['0', '1']) {
+      const { Rules } = templateWith({ AutoscaleCpu: '60', DesiredCount: one });
+      const [{ RuleCondition, Assertions }] = Object.values<Document>(Rules) as [Document];
+      expect(RuleCondition).toEqual({ 'Fn::Not': [{ 'Fn::Equals': ['60', 0] }] });
+      const [[refused, count]] = Assertions.map(
+        ({ Assert }: Document) => Assert['Fn::Not'][0]['Fn::Contains'],
+      );
+      expect(refused).toContain(count);
+    }
+    expect(() => appTemplate({ ...context, autoscaleCpu: 60, desiredCount: 1 })).toThrow(
+      /^desiredCount: expected at least 2 with autoscaling/,
+    );
+    const [{ condition }] = terraform.scalingTarget.lifecycle[0].precondition;
+    expect(condition).toBe(`\${var.desired_count > 1}`);
+  });
+
   it('is a job that a schedule starts, and nodelease once runs once a period, with the rights of the service', () => {
     const command = ['node', 'report.js'];
     for (const document of [
@@ -606,6 +636,22 @@ describe('what the parameters of the template ask for', () => {
     expect(terraformLocals.job).toContain(
       'entryPoint = ["nodelease", "once", "job", "--every", var.job_every, "--"]',
     );
+  });
+
+  it('is the name of a cluster of leases that another stack has created, and else the own one', () => {
+    const named = (document: Document): Document =>
+      ofType(document, 'ECS::TaskDefinition')[0].ContainerDefinitions[0].Environment.find(
+        ({ Name }: Document) => Name === 'NODELEASE_CLUSTER_NAME',
+      ).Value;
+    expect(named(templateWith({ Bucket: KEPT, LeaseClusterName: 'first' }))).toBe('first');
+    expect(named(templateWith({}))).toEqual({ Ref: 'AWS::StackName' });
+    expect(named(appTemplate({ ...context, bucket: KEPT, leaseClusterName: 'first' }).toJSON())).toBe(
+      'first',
+    );
+    expect(terraformLocals.container.environment).toContainEqual({
+      name: 'NODELEASE_CLUSTER_NAME',
+      value: `\${coalesce(var.lease_cluster_name, var.name)}`,
+    });
   });
 
   it('is a cluster of leases that exists after the first deployment', () => {

@@ -82,6 +82,8 @@ describe.each(['run.yaml', 'sidecar.yaml'])('the pods of %s', (file) => {
       Object.keys(env).filter((name) => !SETTINGS.some((setting) => environmentName(setting.name) === name)),
     ).toEqual([]);
     expect(settings.store).toMatch(/^s3:/);
+    // A copy that keeps the store by mistake is refused.
+    expect(settings.clusterName).toBe(deployment.metadata?.name);
   });
 
   it('get no variables that begin as settings do from a Service by the name of nodelease', () => {

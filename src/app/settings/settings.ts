@@ -213,6 +213,8 @@ const KNOWN = [...SETTINGS.map(({ name }) => environmentName(name)), 'NODELEASE_
  */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(env).flatMap(([name, text]) => {
+    if (name.startsWith(`\ufeff${PREFIX}`))
+      return [`${name.slice(1)} has a byte order mark (U+FEFF) before its name, and no effect`];
     const rest = name.slice(PREFIX.length);
     const isOurs = name.startsWith(PREFIX) && text !== undefined && !isServiceLink(name, text);
     if (!isOurs || KNOWN.includes(rest)) return [];

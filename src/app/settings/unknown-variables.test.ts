@@ -15,6 +15,12 @@ describe('variables with the prefix of settings', () => {
     ]);
   });
 
+  it('are named where an env file of Windows has a byte order mark before the first one', () => {
+    expect(unknownVariables({ '\ufeffNODELEASE_STORE': 'file:x' })).toEqual([
+      'NODELEASE_STORE has a byte order mark (U+FEFF) before its name, and no effect',
+    ]);
+  });
+
   it('are not named where they are some, of whatever command', () => {
     const names = [...SETTINGS.map(({ name }) => environmentName(name)), 'NODELEASE_URL'];
     expect(

@@ -76,7 +76,7 @@ describe('opening a store', () => {
     ['gs://leases/p', 'STORAGE_EMULATOR_HOST', ' ', 'an http or https URL'],
     ['gs://leases/p', 'STORAGE_EMULATOR_HOST', 'user:hunter2@127.0.0.1', 'no credentials in the URL'],
   ])('%s with the variable %s=%s is refused with the reason', async (value, name, url, reason) => {
-    for (const other of ['AWS_PROFILE', 'AWS_REGION']) vi.stubEnv(other, '');
+    withoutRegion();
     vi.stubEnv(name, url);
     const error = await openStore(value, base).catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(ConfigError);
