@@ -10,7 +10,7 @@ import { type ProcessGroup, systemProcessGroup } from './process-group.js';
 /** How a process ended. */
 export type ChildEnd = { readonly code: number } | { readonly signal: NodeJS.Signals };
 
-/** The process that a held lease is for, and everything that it starts in its own process group. */
+/** The process that a held lease is for, and everything that it starts in its own session. */
 export interface Child {
   readonly group: ProcessGroup;
   /** Lets the command begin, where it waits for that. */

@@ -28,13 +28,21 @@ export const SHELL = '/bin/sh';
  * - `1${x#*.} - 1${y#*.}` subtracts hundredths such as 08, which would be bad octal numbers on their own;
  *   seconds are subtracted before they are multiplied, so that 32 bits suffice.
  * - `kill -KILL -N` is the one spelling that all these shells read as a group.
+ * - It strikes at the other groups of the session, too, by /proc/PID/stat: `pid (name) state ppid group session …`.
  * - A `sleep` that knows no fractions fails at once: the group is then ended up to a second early, never
  *   late.
  */
 const GUARD_SCRIPT = `
 trap '' HUP INT QUIT TERM
 group= timers= nap=
-strike() { [ -z "$group" ] || kill -KILL "-$group"; }
+strike() {
+  [ -z "$group" ] || kill -KILL "-$group"
+  for stat in /proc/[0-9]*/stat; do
+    read -r line <"$stat" || continue
+    set -- \${line##*') '}
+    [ "$4" != "$group" ] || kill -KILL "-$3"
+  done
+}
 nap() { sleep "$1" & nap=$!; wait "$nap"; set -- $?; nap=; return "$1"; }
 drop() { trap - EXIT; [ -z "$nap" ] || { kill -s KILL "$nap"; wait "$nap"; }; exit 0; }
 count() {

@@ -4,15 +4,18 @@ import { codeOf } from '../../core/base/files.js';
 import { leavesTime } from '../../core/lease/model/lease.js';
 import { type Held, lossOf } from './held.js';
 
-/** A group of processes that is ended as one. */
+/**
+ * Processes that are ended as one: a process group, and where there is /proc all groups of its session, such as
+ * those that `timeout` and a shell with job control make.
+ */
 export interface ProcessGroup {
-  /** Its number: the process id of its first member. */
+  /** Its number: the process id of its first member, which leads the session. */
   readonly id: number;
   /** Sends a signal to every member. Does nothing once the group has been seen to be gone. */
   signal(signal: NodeJS.Signals): void;
   /**
    * Whether some member may still be at work: not one that has ended and was not collected, nor one in
-   * another group, as daemons are.
+   * another session, as daemons are.
    */
   isAlive(): boolean;
 }
@@ -26,11 +29,8 @@ export function systemProcessGroup(id: number): ProcessGroup {
     id,
     signal(signal) {
       if (gone) return;
-      try {
-        process.kill(-id, signal);
-      } catch (error) {
-        if (codeOf(error) === 'ESRCH') gone = true;
-      }
+      for (const group of new Set([id, ...membersOf(id).map(([, , group]) => Number(group))]))
+        signalGroup(group, signal);
     },
     isAlive() {
       gone ||= !hasMembers(id);
@@ -39,28 +39,35 @@ export function systemProcessGroup(id: number): ProcessGroup {
   };
 }
 
-function hasMembers(id: number): boolean {
+/** False if there is no such group. EPERM: there are members, and none that may be signalled. */
+function signalGroup(id: number, signal: NodeJS.Signals | 0): boolean {
   try {
-    process.kill(-id, 0);
+    return process.kill(-id, signal);
   } catch (error) {
-    // EPERM: there are members, and none that may be signalled.
     return codeOf(error) !== 'ESRCH';
   }
+}
+
+function hasMembers(id: number): boolean {
   // Ended members that their parent has not collected count for kill(2). Where process 1 collects none they
   // stay for ever.
-  let members: string[][];
+  const members = membersOf(id);
+  return members.length > 0 ? members.some((stat) => !hasEnded(stat)) : signalGroup(id, 0);
+}
+
+/** What /proc says of each member. Empty where there is no /proc, or where it hides them. */
+function membersOf(id: number): readonly string[][] {
   try {
-    members = readdirSync('/proc')
+    return readdirSync('/proc')
       .flatMap((name) => (/^\d+$/.test(name) ? [statOf(name)] : []))
-      .filter(([, , group]) => Number(group) === id);
+      .filter(([, , group, session]) => Number(group) === id || Number(session) === id);
   } catch {
-    return true;
+    return [];
   }
-  return members.length === 0 || members.some((stat) => !hasEnded(stat));
 }
 
 /**
- * The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; empty for a process
+ * The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp session …`; empty for a process
  * that is gone.
  */
 function statOf(pid: string): string[] {

@@ -78,7 +78,7 @@ const STOP_TIMEOUT_MS = 10_000;
  * - when the node id is being retired: as `onRetire` says, and for as long as the lease is held nothing more:
  *   the operator decides when to take the id away, which is a loss like any other.
  *
- * Signals reach the child alone, other than those of the keyboard. Processes that left the group are out of
+ * Signals reach the child alone, other than those of the keyboard. Daemons, which left its session, are out of
  * reach.
  *
  * @throws the operating system's error when the child could not be started

@@ -61,15 +61,19 @@ export async function timersOf(guard: number): Promise<number[]> {
   return timers;
 }
 
-/** A command with a child of its own; each says its number once it is as it is to be. */
-export const FAMILY = `sh -c 'echo child $$; exec sleep 1000' & trap "" TERM; echo command $$; while :; do sleep 0.05; done`;
+/** Children of a command, the second one in a process group of its own. Each says its number. */
+export const CHILDREN = `sh -c 'echo child $$; exec sleep 1000' & timeout 1000 sh -c 'echo stray $$; exec sleep 1000' &`;
 
-/** The process ids of {@link FAMILY}, once both have been said. */
+/** A command with {@link CHILDREN}; each says its number once it is as it is to be. */
+export const FAMILY = `${CHILDREN} trap "" TERM; echo command $$; while :; do sleep 0.05; done`;
+
+/** The process ids of {@link FAMILY}, once all have been said. */
 export async function membersOf(run: TestProcess) {
   const numberOf = async (name: string) =>
     Number((await run.waitForOutput(new RegExp(`${name} (\\d+)\\n`)))[1]);
-  const [command, child] = [await numberOf('command'), await numberOf('child')];
-  return { command, child, pids: [command, child] };
+  const command = await numberOf('command');
+  const children = [await numberOf('child'), await numberOf('stray')];
+  return { command, children, pids: [command, ...children] };
 }
 
 /** Runs {@link FAMILY} under a lease of the only node id. */

@@ -78,9 +78,12 @@ describe('nodelease run', () => {
     // What is left ends when it may, and the command once what it leaves would have that.
     const left = `trap '${until('end')}; exit' TERM; echo left $$; while :; do sleep 0.05; done`;
     const lease = ['--store', `file:${folder}/leases`, '--nodes', '1'];
-    const run = runCli(['run', ...lease, '--', 'sh', '-c', `sh -c "$LEFT" & ${until('leave')}; exit 4`], {
-      env: { LEFT: left },
-    });
+    const run = runCli(
+      ['run', ...lease, '--', 'sh', '-c', `timeout 1000 sh -c "$LEFT" & ${until('leave')}; exit 4`],
+      {
+        env: { LEFT: left },
+      },
+    );
     const [, pid] = await run.waitForOutput(/left (\d+)\n/);
     writeFileSync(may('leave'), '');
     await run.waitForOutput(/left processes behind/);

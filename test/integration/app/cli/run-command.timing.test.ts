@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { FaultProxy } from '../../../support/network/fault-proxy.js';
 import { killAll, runCli, runProcess } from '../../../support/processes.js';
 import { S3StandIn } from '../../../support/s3-stand-in.js';
-import { membersOf } from './guard-support.js';
+import { CHILDREN, membersOf } from './guard-support.js';
 import { newFolder, numbers, removeFolders, shell, untilDead } from './run-support.js';
 
 afterEach(async () => {
@@ -63,7 +63,7 @@ describe('nodelease run with a lease that is lost', () => {
   it('asks the whole group to end, and kills it before the deadline, when the store is out of reach', async () => {
     const folder = newFolder();
     const store = join(folder, 'leases');
-    const script = `sh -c 'echo child $$; exec sleep 1000' & trap 'echo asked' TERM; echo command $$; while :; do sleep 0.05; done`;
+    const script = `${CHILDREN} trap 'echo asked' TERM; echo command $$; while :; do sleep 0.05; done`;
     const run = shell(script, '--store', `file:${store}`, '--duration', '6s', '--nodes', '1');
     const { pids } = await membersOf(run);
     runProcess('sh', ['-c', `mv ${store} ${store}.away && : > ${store}`]);

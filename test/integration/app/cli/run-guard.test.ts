@@ -81,12 +81,12 @@ describe('a command whose supervisor', () => {
   });
 
   it('is killed together with its guard is killed by the kernel, where there is setpriv', async () => {
-    const { run, command, child } = await family('10m');
+    const { run, command, children } = await family('10m');
     await new ProcessHandle(run.pid).pause();
     process.kill(guardOf(run), 'SIGKILL');
     run.kill('SIGKILL');
     await untilDead([command]);
-    process.kill(child, 'SIGKILL');
+    for (const child of children) process.kill(child, 'SIGKILL');
   });
 
   it('is killed together with its whole process group is killed as well', async () => {
