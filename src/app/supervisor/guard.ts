@@ -28,7 +28,8 @@ export const SHELL = '/bin/sh';
  * - `1${x#*.} - 1${y#*.}` subtracts hundredths such as 08, which would be bad octal numbers on their own;
  *   seconds are subtracted before they are multiplied, so that 32 bits suffice.
  * - `kill -KILL -N` is the one spelling that all these shells read as a group.
- * - It strikes at the other groups of the session, too, by /proc/PID/stat: `pid (name) state ppid group session …`.
+ * - Then it strikes at the rest of the session, by /proc/PID/stat: `pid (name) state ppid group session …`. Twice,
+ *   for what began meanwhile.
  * - A `sleep` that knows no fractions fails at once: the group is then ended up to a second early, never
  *   late.
  */
@@ -36,11 +37,13 @@ const GUARD_SCRIPT = `
 trap '' HUP INT QUIT TERM
 group= timers= nap=
 strike() {
-  [ -z "$group" ] || kill -KILL "-$group"
-  for stat in /proc/[0-9]*/stat; do
-    read -r line <"$stat" || continue
-    set -- \${line##*') '}
-    [ "$4" != "$group" ] || kill -KILL "-$3"
+  [ -n "$group" ] || return
+  kill -KILL "-$group"
+  for again in 1 2; do
+    for pid in $(grep -ls ") [^XZ] [0-9]* [0-9]* $group [^)]*$" /proc/[0-9]*/stat); do
+      pid=\${pid%/stat}
+      kill -KILL "\${pid##*/}"
+    done
   done
 }
 nap() { sleep "$1" & nap=$!; wait "$nap"; set -- $?; nap=; return "$1"; }
