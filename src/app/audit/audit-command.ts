@@ -38,7 +38,6 @@ async function judge(session: StoreSession, call: AuditCall, signal: AbortSignal
   if (!(await enter(''))) {
     const foreign = await findForeign(session, (await session.list({ signal })).objects, { signal });
     if (foreign) throw foreignError(store.url, foreign.found);
-    return fail(io, 'CLUSTER_MISSING', `there is no cluster at ${store.url}`);
   }
   for await (const state of history('', (key) => folderOf(key) !== undefined)) {
     const folder = folderOf(state.key) ?? '';
@@ -48,6 +47,8 @@ async function judge(session: StoreSession, call: AuditCall, signal: AbortSignal
   }
   audit.finish();
   const count = Object.values(audit.counts).reduce((sum, each) => sum + each, 0);
+  // A store may have locks only.
+  if (audit.versions + count === 0) return fail(io, 'CLUSTER_MISSING', `there is no cluster at ${store.url}`);
   const rows = audit.breaches.map(({ breach, key, at, detail }) => [key, shown(at), breach, detail]);
   const table = [['OBJECT', 'TIME', 'BREACH', ['WHAT', 20]], rows] as const;
   const outages = audit.outages();

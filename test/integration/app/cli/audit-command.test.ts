@@ -182,6 +182,28 @@ describe('nodelease audit', () => {
     expect(complaints).toMatch(/: 16 breaches\n$/);
   });
 
+  it('judges a store that has locks only, and says where there is nothing', async () => {
+    const place = await s3Place();
+    const { bucket, options, env } = place;
+    const lock = (name: string) => `fleet/locks/${name}`;
+    await bucket.putRaw(lock('cluster.json'), encodeCluster(newCluster({ nodes: 1 })));
+    await bucket.putRaw(lock('x/cluster.json'), settings(1));
+    for (const state of [held(1), gone(1), held(2), held(3)]) {
+      const { body, metadata } = nativeCodec.encode(state);
+      await bucket.putRaw(lock('x/0.json'), body, metadata);
+    }
+    expect(await verdict(place)).toMatchObject({
+      code: 1,
+      versions: 4,
+      breaches: [{ breach: 'taken-early', key: 'locks/x/0.json' }],
+    });
+    const locks = { env, options: options.map((word) => word.replace(/fleet$/, 'fleet/locks')) };
+    expect(await audit(locks)).toMatchObject({
+      code: 69,
+      complaints: expect.stringMatching(/there is no cluster at .*locks.*\[CLUSTER_MISSING\]\n$/),
+    });
+  });
+
   it('reads more versions than a page has, in the order of their writes', async () => {
     const { bucket, ...place } = await s3Place();
     await bucket.putRaw('fleet/cluster.json', settings(30));
