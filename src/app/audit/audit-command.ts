@@ -6,7 +6,7 @@ import { type PastObject, StoreError } from '../../core/store/lease-store.js';
 import { answer, complain, fail, sayJson, withRows } from '../kit/answer.js';
 import { type Call, interruptible, onStore } from '../kit/call.js';
 import { ExitCode } from '../kit/io.js';
-import { pluralize } from '../kit/terminal/text.js';
+import { formatDuration, pluralize } from '../kit/terminal/text.js';
 import { Audit, folderOf } from './audit.js';
 
 type AuditCall = Call<{ readonly tenures?: boolean }>;
@@ -38,7 +38,6 @@ async function judge(session: StoreSession, call: AuditCall, signal: AbortSignal
   if (!(await enter(''))) {
     const foreign = await findForeign(session, (await session.list({ signal })).objects, { signal });
     if (foreign) throw foreignError(store.url, foreign.found);
-    return fail(io, 'CLUSTER_MISSING', `there is no cluster at ${store.url}`);
   }
   for await (const state of history('', (key) => folderOf(key) !== undefined)) {
     const folder = folderOf(state.key) ?? '';
@@ -47,28 +46,48 @@ async function judge(session: StoreSession, call: AuditCall, signal: AbortSignal
     if (options.tenures) await io.taken();
   }
   audit.finish();
-  const { versions, kept, lost, breaches } = audit;
-  const outages = audit.outages();
   const count = Object.values(audit.counts).reduce((sum, each) => sum + each, 0);
-  const numbers = (of: object = {}) => JSON.stringify(of).replaceAll(/[{}"]/g, '').replaceAll(/[:,]/g, '$& ');
-  const lines = [
-    `${pluralize(versions, 'object version')} from ${shown(audit.from)} to ${shown(audit.to)}`,
+  // A store may have locks only.
+  if (audit.versions + count === 0) return fail(io, 'CLUSTER_MISSING', `there is no cluster at ${store.url}`);
+  const rows = audit.breaches.map(({ breach, key, at, detail }) => [key, shown(at), breach, detail]);
+  const table = [['OBJECT', 'TIME', 'BREACH', ['WHAT', 20]], rows] as const;
+  const outages = audit.outages();
+  const report = { store: store.url, ok: count === 0, ...audit, outages };
+  answer(call, {
+    report,
+    tables: withRows(table),
+    lines: [...auditLines(audit), ...(count === 0 ? ['no breach'] : [])],
+  });
+  if (count === 0) return ExitCode.ok;
+  complain(io, `${store.url}: ${count} ${count === 1 ? 'breach' : 'breaches'}`);
+  return ExitCode.nothing;
+}
+
+/** What was judged, in numbers, for people. */
+export function auditLines(audit: Audit): string[] {
+  const { versions, kept, lost, tenures, takeOvers, longestGap } = audit;
+  const outages = audit.outages();
+  const [longest] = outages;
+  const isTimed = Number.isFinite(audit.from);
+  const { count, undecided, shortestMs, longestMs } = takeOvers;
+  const range = `, ${formatDuration(shortestMs)} to ${formatDuration(longestMs)} after the last write`;
+  return [
+    `${pluralize(versions, 'object version')}${isTimed ? ` from ${shown(audit.from)} to ${shown(audit.to)}` : ', without times'}`,
     ...(kept === 0
       ? ['the store keeps no versions: the present objects are judged, and the history in them']
       : []),
     ...(lost > 0 ? [`what is kept has gaps: ${pluralize(lost, 'tenure')} or more are missing`] : []),
-    `tenures: ${numbers(audit.tenures)}`,
-    `take-overs: ${numbers(audit.takeOvers)}`,
-    `longest pause of a tenure: ${numbers(audit.longestGap)}`,
-    `${pluralize(outages.length, 'outage')}, the longest: ${numbers(outages[0])}`,
+    `tenures: ${Object.entries(tenures)
+      .map(([end, number]) => `${number} ${end}`)
+      .join(', ')}`,
+    `${pluralize(count, 'take-over')}${isTimed && count > 0 ? range : ''}, ${undecided} undecided`,
+    ...(longestGap.ms > 0
+      ? [
+          `longest pause of a tenure: ${formatDuration(longestGap.ms)} of ${formatDuration(longestGap.durationMs)}, ${longestGap.key} until ${shown(longestGap.at)}`,
+        ]
+      : []),
+    `${pluralize(outages.length, 'outage')}${longest ? `, the longest for ${formatDuration(longest.to - longest.from)} from ${shown(longest.from)}, ${longest.holders} holders` : ''}`,
   ];
-  const rows = breaches.map(({ breach, key, at, detail }) => [key, shown(at), breach, detail]);
-  const table = [['OBJECT', 'TIME', 'BREACH', ['WHAT', 20]], rows] as const;
-  const report = { store: store.url, ok: count === 0, ...audit, outages };
-  answer(call, { report, tables: withRows(table), lines });
-  if (count === 0) return ExitCode.ok;
-  complain(io, `${store.url}: ${count} breaches`);
-  return ExitCode.nothing;
 }
 
 const shown = (at: number) => (Number.isFinite(at) ? new Date(at).toISOString() : 'unknown');

@@ -12,6 +12,7 @@ import {
 } from '../../core/lease/model/lease-state.js';
 import type { PastObject } from '../../core/store/lease-store.js';
 import { encodeMap, type ShardMap } from '../../node/shards/shard-map.js';
+import { auditLines } from './audit-command.js';
 import type { Breach } from './judge-write.js';
 
 const DURATION = 15_000;
@@ -52,7 +53,7 @@ const again = (lease: HeldLease, renewal = lease.renewal + 1): HeldLease =>
   renewed(lease, {
     renewal,
     durationMs: DURATION,
-    storeNow: BEGIN,
+    storeNow: BEGIN - DURATION,
     knownNodes: {},
     width: { idWidth: 8, narrowIdsUntil: 0 },
   });
@@ -117,6 +118,21 @@ const PLANTED: readonly (readonly [what: string, breach: Breach, plant: (scene: 
     },
   ],
   ['an earlier renewal that is put back', 'foreign-write', ({ lease }) => lease(18, held(1))],
+  [
+    'a renewal that ends before the one before it',
+    'foreign-write',
+    ({ lease }) => lease(18, { ...again(held(1), 2), timestamp: BEGIN - 1 }),
+  ],
+  [
+    'a tenure that ends before the one before it',
+    'foreign-write',
+    ({ lease }) => lease(60, held(2, { timestamp: BEGIN - 1 })),
+  ],
+  [
+    'a tombstone that ends before its tenure',
+    'foreign-write',
+    ({ lease }) => lease(18, { ...released(held(1), 0, BEGIN), timestamp: BEGIN - 1 }),
+  ],
   ['text', 'foreign-write', ({ put }) => put('0.json', 20, { body: 'hello', metadata: {} })],
   [
     'a body with a lower version than its metadata',
@@ -335,5 +351,31 @@ describe('an audit', () => {
     const other = scene();
     other.lease(10, held(3, { history }), '0.json', false);
     expect(other.judged().counts).toEqual({ 'version-fell': 1 });
+  });
+
+  it('says its numbers for people, and nothing of what did not happen', () => {
+    const quiet = scene();
+    quiet.lease(10, held(1));
+    expect(auditLines(quiet.judged())).toEqual([
+      '1 object version from 2027-01-15T08:00:10.000Z to 2027-01-15T08:00:10.999Z',
+      'tenures: 0 released, 0 expired, 0 evicted, 0 retired, 1 held',
+      '0 take-overs, 0 undecided',
+      '0 outages',
+    ]);
+    const { lease, settings, judged } = scene();
+    settings(1, { size: 2, peak: 2 });
+    for (const key of ['0.json', '1.json']) {
+      lease(10, held(1), key);
+      lease(23, again(held(1)), key);
+      lease(40, held(3), key);
+    }
+    expect(auditLines(judged())).toEqual([
+      '6 object versions from 2027-01-15T08:00:10.000Z to 2027-01-15T08:00:40.999Z',
+      'what is kept has gaps: 2 tenures or more are missing',
+      'tenures: 0 released, 2 expired, 0 evicted, 0 retired, 2 held',
+      '2 take-overs, 17.0s to 17.0s after the last write, 0 undecided',
+      'longest pause of a tenure: 13.0s of 15.0s, 0.json until 2027-01-15T08:00:23.000Z',
+      '2 outages, the longest for 5.0s from 2027-01-15T08:00:33.000Z, 2 holders',
+    ]);
   });
 });

@@ -1,4 +1,4 @@
-import { type LeaseState, versionOf } from '../../core/lease/model/lease-state.js';
+import { type LeaseState, timestampOf, versionOf } from '../../core/lease/model/lease-state.js';
 import type { TenureEnd } from '../../core/lease/model/tenure-history.js';
 import type { TickRecord } from '../../node/locks/tick.js';
 import type { Shard, ShardMap } from '../../node/shards/shard-map.js';
@@ -46,20 +46,23 @@ export function judgeWrite(
 ): Step {
   const rise = versionOf(newer) - versionOf(older);
   if (rise < 0) return 'version-fell';
+  // The unique ids of a tenure end before its timestamp, and those of the next one begin after it.
+  const isBack = !damaged && timestampOf(newer) < timestampOf(older);
   if (newer.kind === 'held') {
     if (rise === 0) {
       const isSame = older.kind === 'held' && older.nonce === newer.nonce && older.taskId === newer.taskId;
       if (!isSame) return 'version-twice';
-      return newer.renewal > older.renewal ? 'renewed' : 'foreign-write';
+      return newer.renewal > older.renewal && !isBack ? 'renewed' : 'foreign-write';
     }
     if (older.kind === 'retired' && older.generation >= generation) return 'retired-taken';
   } else if (older.kind === 'held') {
-    if (rise === 0) return newer.kind === 'released' ? 'released' : 'foreign-write';
+    if (rise === 0) return newer.kind === 'released' && !isBack ? 'released' : 'foreign-write';
   } else if (newer.kind !== 'retired' || rise > 0) return damaged ? 'written' : 'foreign-write';
   // An eviction keeps others away for as long as the holder may trust its lease.
   const trustMs = trustOf(older);
   const isEviction = newer.kind !== 'held' && trustOf(newer) >= trustMs;
   if (!isEviction && trustMs > 0 && elapsedMs <= trustMs) return 'taken-early';
+  if (isBack) return 'foreign-write';
   if (older.kind !== 'held') return 'written';
   return !isEviction ? 'expired' : newer.kind === 'retired' ? 'retired' : 'evicted';
 }

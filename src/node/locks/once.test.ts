@@ -320,6 +320,16 @@ describe('a damaged tick.json', () => {
     expect(await once(process())).toMatchObject({ tick: forgotten + HOUR, missed: 0 });
   });
 
+  it('is never forgotten for an earlier tick, which another schedule has', async () => {
+    const { process, once, record, clock, tick } = await hourly();
+    await (await once(process()))?.complete();
+    const { forgetTicks } = await import('./once.js');
+    const options = { name: 'nightly', every: '366d', clock, taskId: 'operator' };
+    expect(await forgetTicks(process().store, options)).toBe(tick);
+    expect(record()).toMatchObject({ tick, outcome: 'forgotten' });
+    expect(await once(process())).toBeUndefined();
+  });
+
   it('is nothing to forget where no task has used the lock', async () => {
     const { forgetTicks } = await import('./once.js');
     const { process, clock } = await hourly();

@@ -13,7 +13,7 @@ import { type LockStore, openedLock } from './lock-place.js';
 import { type OnceRun, runOf } from './once-run.js';
 import { type SchedulePlan, scheduleOf } from './schedule.js';
 import { acquireLock, checkLock, type LockOptions, type StoreLock, withDefaults } from './store-lock.js';
-import { TICK_KEY, Ticks } from './tick.js';
+import { decodeTick, TICK_KEY, Ticks } from './tick.js';
 
 /** Which ticks, and how their lock is acquired. */
 export interface OnceOptions extends Omit<LockOptions, 'store'>, SchedulePlan {
@@ -69,10 +69,22 @@ export async function oncePer(store: LockStore, options: OnceOptions): Promise<O
   }
 }
 
-/** Has the due tick count as run, whatever is there (rule O10). Resolves to it. @throws as {@link oncePer} does */
+/**
+ * Has the due tick count as run, or a later one that is claimed, whatever is there (rule O10). Resolves to it.
+ * @throws as {@link oncePer} does
+ */
 export async function forgetTicks(store: LockStore, options: OnceOptions): Promise<number> {
   const claims = await openClaims(store, options);
   return claims.forget().finally(claims.close);
+}
+
+/** NaN where it is unreadable. */
+function claimedTick(body: string): number {
+  try {
+    return decodeTick(body).tick;
+  } catch {
+    return Number.NaN;
+  }
 }
 
 /** What one task does to claim a tick. */
@@ -122,7 +134,10 @@ async function openClaims(store: LockStore, options: OnceOptions) {
   const forget = async (): Promise<number> => {
     if (!(await readCluster(session))) throw new StoreUnusableError('CLUSTER_MISSING', nothingAt(opened.url));
     const object = await session.read(TICK_KEY);
-    const tick = schedule.last(ticks.now);
+    const due = schedule.last(ticks.now);
+    const claimed = object ? claimedTick(object.body) : Number.NaN;
+    // Never back to an earlier tick (rule O2), unless the claimed one is in the future.
+    const tick = claimed <= session.latest(session.storeNow()) ? Math.max(due, claimed) : due;
     const record = ticks.record({ tick, attempt: 1, missed: 0 }, 0n);
     const forgotten = { ...record, outcome: 'forgotten', endedAt: ticks.now } as const;
     if (await ticks.write(forgotten, object?.etag, ticks.away(signal))) return tick;

@@ -142,7 +142,9 @@ describe('nodelease audit', () => {
       .map((line) => JSON.parse(line));
     expect(lines).toHaveLength(8);
     expect(lines).toContainEqual(expect.objectContaining({ key: '0.json', taskId: 'c', end: 'evicted' }));
-    expect((await audit(place)).answer).toMatch(/^tenures: released: 6, expired: 0, evicted: 1/m);
+    const { answer } = await audit(place);
+    expect(answer).toMatch(/^tenures: 6 released, 0 expired, 1 evicted/m);
+    expect(answer).toMatch(/^no breach$/m);
   });
 
   it('finds none on etcd, from the revision on to which it was compacted', async () => {
@@ -178,6 +180,28 @@ describe('nodelease audit', () => {
     const { answer, complaints } = await audit(place);
     expect(answer).toMatch(/0\.json +20\S+Z +taken-early +held by task-1, version 1/);
     expect(complaints).toMatch(/: 16 breaches\n$/);
+  });
+
+  it('judges a store that has locks only, and says where there is nothing', async () => {
+    const place = await s3Place();
+    const { bucket, options, env } = place;
+    const lock = (name: string) => `fleet/locks/${name}`;
+    await bucket.putRaw(lock('cluster.json'), encodeCluster(newCluster({ nodes: 1 })));
+    await bucket.putRaw(lock('x/cluster.json'), settings(1));
+    for (const state of [held(1), gone(1), held(2), held(3)]) {
+      const { body, metadata } = nativeCodec.encode(state);
+      await bucket.putRaw(lock('x/0.json'), body, metadata);
+    }
+    expect(await verdict(place)).toMatchObject({
+      code: 1,
+      versions: 4,
+      breaches: [{ breach: 'taken-early', key: 'locks/x/0.json' }],
+    });
+    const locks = { env, options: options.map((word) => word.replace(/fleet$/, 'fleet/locks')) };
+    expect(await audit(locks)).toMatchObject({
+      code: 69,
+      complaints: expect.stringMatching(/there is no cluster at .*locks.*\[CLUSTER_MISSING\]\n$/),
+    });
   });
 
   it('reads more versions than a page has, in the order of their writes', async () => {
