@@ -21,11 +21,14 @@ const at = (version: number) => join(root, 'node-0', `v${version}`);
 const start = (version: number, ended: boolean) =>
   runProcess(process.execPath, [program, root, String(version), ...(ended ? [`${newest()}`] : [])]);
 
+/** Leaves out what belongs to the directory, and not to its content. */
+const NOT_ITS_OWN = '! -name directory-initialized.json ! -name directory-ended.json';
+
 /** All that a version keeps: kind, mode, size and time of each path; with `bytes`, a hash of each file. */
 function contentOf(version: number, { bytes }: { readonly bytes: boolean }): string {
   const kinds = `-type l -printf '%P l %l\\n' -o -type d -printf '%P d %m\\n' -o -printf '%P %y %m %s %Ts\\n'`;
-  const facts = `find . -mindepth 1 ! -name directory-initialized.json \\( ${kinds} \\) | sort`;
-  const hashes = `find . -type f ! -name directory-initialized.json -print0 | sort -z | xargs -0 sha1sum`;
+  const facts = `find . -mindepth 1 ${NOT_ITS_OWN} \\( ${kinds} \\) | sort`;
+  const hashes = `find . -type f ${NOT_ITS_OWN} -print0 | sort -z | xargs -0 sha1sum`;
   const script = `${facts}; ${bytes ? hashes : 'true'}`;
   return execFileSync('sh', ['-c', script], { cwd: at(version), maxBuffer: 2 ** 26, encoding: 'utf8' });
 }
