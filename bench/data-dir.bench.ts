@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { systemClock } from '../src/core/base/system.js';
+import { markEnded } from '../src/core/data-dir/marker.js';
 import { prepareDataDir } from '../src/core/data-dir/prepare.js';
 import { camundaMarker, makeVersion } from '../test/support/data-dirs.js';
 import { median, report } from './report.js';
@@ -85,9 +86,10 @@ it('the time to prepare 2 GB in 10,000 files, compared with cp -a', async () => 
       const measure = async (what: string, work: () => unknown) => {
         times[what] = [...(times[what] ?? []), await seconds(work)];
       };
-      const prepare = (version: number, released: boolean) => {
+      const prepare = async (version: number, ended: boolean) => {
+        if (ended) await markEnded(source);
         const lease = { id: 0, version, signal: new AbortController().signal, isValid: () => true };
-        return prepareDataDir({ root, lease, store: 's3://b/p', released, clock: systemClock, retention: 9 });
+        return prepareDataDir({ root, lease, store: 's3://b/p', clock: systemClock, retention: 9 });
       };
       for (let round = 0; round < ROUNDS; round += 1) {
         const copy = join(root, 'copy');

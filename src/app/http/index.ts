@@ -55,6 +55,7 @@ export type {
   Kind,
   Lifespan,
   Scalar,
+  ShownScalar,
 } from '../../zookeeper/shared-data/data-report.js';
 export type { DatumRecord } from '../../zookeeper/shared-data/entry.js';
 export type { Address } from '../../zookeeper/shared-data/layout.js';

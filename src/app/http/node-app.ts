@@ -150,8 +150,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
 }
 
 const NOTHING = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" content="light dark">
-<title>Not found · nodelease</title></head><body><main><h1>There is nothing at this address</h1>
-<p><a href="/">To the console</a></p></main></body></html>`;
+<title>Not found · nodelease</title></head><body><main><h1>There is nothing at this address</h1></main></body></html>`;
 
 /** What is answered where there is nothing: a page for a browser. */
 export function nothingThere({ req }: Pick<Context, 'req'>): Response {

@@ -17,8 +17,8 @@ export interface DataDirOptions {
    */
   readonly exclude?: readonly string[] | undefined;
   /**
-   * Whether to copy even if the predecessor has released the node id, so that work on a version never changes
-   * an older one.
+   * Whether to copy even if the work of the predecessor has ended, so that work on a version never changes an
+   * older one. The successor copies as well.
    * @default false
    */
   readonly copy?: boolean | undefined;

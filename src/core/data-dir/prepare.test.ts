@@ -69,7 +69,6 @@ const prepare = (version: number, options: Partial<PrepareOptions> = {}) =>
     root,
     lease: held(version),
     store: 'file:/leases',
-    released: false,
     clock,
     onEvent: (event) => events.push(event),
     ...options,
@@ -198,15 +197,15 @@ describe('a new version', () => {
 
 describe('the files of the version before', () => {
   it.each([
-    ['linked if its tenure has released the node id', 2, { released: true }, true],
-    ['copied if its tenure has expired', 2, { released: false }, false],
-    ['copied if a tenure between them released it, and its own did not', 3, { released: true }, false],
-    ['copied on request', 2, { released: true, copy: true }, false],
-  ])('are %s', async (_, version, options, linked) => {
-    makeVersion(root, 3, 1, TREE);
-    await prepare(version, options);
-    expect(contentOf(at(version))).toEqual(contentOf(at(1)));
-    expect(inode(version, 'd/b') === inode(1, 'd/b')).toBe(linked);
+    ['linked if its work has ended', true, {}, true],
+    ['copied if its work may be left', false, {}, false],
+    ['copied on request', true, { copy: true }, false],
+  ])('are %s', async (_, ended, options, linked) => {
+    const source = makeVersion(root, 3, 1, TREE);
+    if (ended) await markEnded(source);
+    await prepare(2, options);
+    expect(contentOf(at(2))).toEqual(contentOf(at(1)));
+    expect(inode(2, 'd/b') === inode(1, 'd/b')).toBe(linked);
     expect(events.at(-1)).toMatchObject({
       type: 'prepared',
       mode: linked ? 'link' : expect.stringMatching(/copy|clone/),
@@ -245,8 +244,8 @@ describe('the files of the version before', () => {
   });
 
   it('are the same files while they are linked: writing in place changes both, replacing one does not', async () => {
-    makeVersion(root, 3, 1, TREE);
-    await prepare(2, { released: true });
+    await markEnded(makeVersion(root, 3, 1, TREE));
+    await prepare(2);
     writeFileSync(join(at(2), 'a'), 'in place', { flag: 'r+' });
     writeFileSync(join(at(2), 'new'), 'replaced');
     execFileSync('mv', [join(at(2), 'new'), join(at(2), 'd/b')]);
@@ -459,23 +458,23 @@ describe('another user who replaces a directory by a symbolic link', () => {
     manifest(tree).filter((line) => line.endsWith(createHash('sha1').update(SECRET).digest('hex')));
 
   it.each([
-    ['links', { released: true }],
-    ['copies', {}],
+    ['links', markEnded],
+    ['copies', () => undefined],
   ])(
     'gets nothing from the target of the link, and changes nothing there, at any point: by %s',
-    async (_, options) => {
+    async (_, leave) => {
       let points = 0;
       for (let point = 1; points + 1 >= point; point += 1) {
         removeRoot(root);
         root = newRoot(memory);
-        makeVersion(root, 3, 1, TREE);
+        await leave(makeVersion(root, 3, 1, TREE));
         points = 0;
         const isValid = () => {
           points += 1;
           if (points === point) for (const version of [1, 2]) swap(join(at(version), 'd'));
           return true;
         };
-        await prepare(2, { ...options, lease: { ...held(2), isValid } }).catch(() => undefined);
+        await prepare(2, { lease: { ...held(2), isValid } }).catch(() => undefined);
         expect([point, leaksIn(root), manifest(outside)]).toEqual([point, [], before]);
       }
       expect(points).toBeGreaterThan(20);
@@ -483,16 +482,16 @@ describe('another user who replaces a directory by a symbolic link', () => {
   );
 
   it('gets no file that has replaced one of the scanned version', async () => {
-    for (const options of [{ released: true }, {}]) {
+    for (const leave of [markEnded, () => undefined]) {
       removeRoot(root);
       root = newRoot(memory);
-      makeVersion(root, 3, 1, TREE);
+      await leave(makeVersion(root, 3, 1, TREE));
       const isValid = () => {
         if (existsSync(at(2)) && existsSync(join(outside, 'd/b')))
           renameSync(join(outside, 'd/b'), join(at(1), 'd/b'));
         return true;
       };
-      await expect(prepare(2, { ...options, lease: { ...held(2), isValid } })).rejects.toThrow(
+      await expect(prepare(2, { lease: { ...held(2), isValid } })).rejects.toThrow(
         /v1\/d\/b was replaced while it was copied/,
       );
       expect(existsSync(at(2))).toBe(false);

@@ -34,10 +34,10 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 // - A preparation that was given up is like a stale one. The node id may be released while its last
 //   operations run: they end in a version that is unfinished, or complete and never used.
 // - Links only to files that no process writes. Files are shared with one version alone, and only if its own
-//   tenure has released the node id: then its work has ended (rule 8). The directory records that. If it
-//   could not, the lease shows it to the next version. Once a version that shares the files is complete, the
-//   record does not count any more. A tenure that was evicted, or has expired, may have processes left: its
-//   version is copied.
+//   tenure has recorded in it that its work has ended. That the node id was released does not show it: `serve`
+//   releases while other programs may be at work. Once a version that shares the files is complete, the record
+//   does not count any more. A tenure that was evicted, or has expired, may have processes left: its version
+//   is copied.
 // - Nothing outside. The programs that work in a version may belong to another user, and this process may be
 //   root. No path leads through what that user puts there meanwhile (`HeldTree`).
 
@@ -45,8 +45,6 @@ export interface PrepareOptions extends DataDirOptions {
   readonly lease: Pick<Lease, 'id' | 'version' | 'previous' | 'signal' | 'isValid'>;
   /** The URL of the lease's store. */
   readonly store: string;
-  /** Whether the previous tenure has released the node id. */
-  readonly released: boolean;
   readonly clock: Clock;
   /** Stops the preparation. */
   readonly signal?: AbortSignal | undefined;
@@ -227,11 +225,9 @@ class Preparation {
   }
 
   async #fill({ dir, plan }: Source): Promise<CopyMode> {
-    const { lease, released, copy: alwaysCopies = false } = this.options;
+    const { copy: alwaysCopies = false } = this.options;
     const call = { tree: this.#tree, from: dir.path, to: this.#own, plan };
-    const isEnded =
-      (released && dir.version === lease.version - 1) || (await this.#tree.within(dir.path, hasEnded));
-    const links = isEnded && !alwaysCopies;
+    const links = !alwaysCopies && (await this.#tree.within(dir.path, hasEnded));
     const mode = links ? 'link' : (await canClone(call)) ? 'clone' : 'copy';
     if (mode === 'copy') await this.#checkSpace(plan);
     await this.#tree.within(dir.path, () => copyTree({ ...call, mode, step: this.#stepOf(plan) }));

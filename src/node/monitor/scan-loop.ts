@@ -4,8 +4,12 @@ import { Listeners } from '../../core/base/listeners.js';
 
 /** How long the result of a scan counts as fresh, in milliseconds; longer if the pause after it is longer. */
 const FRESH_MS = 2_000;
-/** The shortest pause after a scan that was aborted, in milliseconds. */
+/**
+ * The shortest and the longest pause after a scan that was aborted, in milliseconds. The first scan of a large
+ * cluster takes minutes: a page that is loaded again must not wait for twice that time.
+ */
 const MIN_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 10_000;
 /**
  * The pause after a scan, in multiples of its duration: in a large cluster this process must not be busy with
  * scans alone.
@@ -104,7 +108,7 @@ export class ScanLoop {
       } catch (error) {
         if (!signal.aborted) throw error;
         const now = clock.monotonic();
-        this.#due = now + Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (now - begun));
+        this.#due = now + Math.min(MAX_PAUSE_MS, Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (now - begun)));
         return;
       }
       this.#onScanned.notify();

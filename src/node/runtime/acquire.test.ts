@@ -228,30 +228,36 @@ describe('acquire with a monitor', () => {
 });
 
 describe('a data directory', () => {
+  const copied = expect.stringMatching(/copy|clone/);
   it.each([
-    ['linked', {}, 'link'],
-    ['copied, where work may have been left then,', { copy: true }, expect.stringMatching(/copy|clone/)],
-  ])('is %s after starts that were refused, and after an ordered end before them', async (_, first, mode) => {
-    const root = newRoot();
-    const prepared: DataDirEvent[] = [];
-    const onEvent = (event: DataDirEvent) => event.type === 'prepared' && prepared.push(event);
-    const store = new MemoryLeaseStore({ clock: systemClock });
-    const start = (options: object = {}) =>
-      acquire({ store, nodes: 1, taskId: 'me', onLost: 'signal', dataDir: { root, onEvent, ...options } });
-    try {
-      const { dataDir = '', release } = await start(first);
-      writeFileSync(join(dataDir, 'a'), 'data');
-      await release();
-      symlinkSync('/etc/passwd', join(dataDir, 'out'));
-      for (let refused = 0; refused < 2; refused += 1)
-        await expect(start()).rejects.toThrow(/out is a symbolic link that leads out/);
-      rmSync(join(dataDir, 'out'));
-      await (await start()).release();
-      expect(prepared.at(-1)).toMatchObject({ from: 1, mode });
-    } finally {
-      removeRoot(root);
-    }
-  });
+    ['linked', 0, {}, 'link'],
+    ['linked', 2, {}, 'link'],
+    ['copied, where work may have been left then,', 0, { copy: true }, copied],
+    ['copied, where work may have been left then,', 2, { copy: true }, copied],
+  ])(
+    'is %s after an ordered end, and after %i starts since then that were refused',
+    async (_, refusals, first, mode) => {
+      const root = newRoot();
+      const prepared: DataDirEvent[] = [];
+      const onEvent = (event: DataDirEvent) => event.type === 'prepared' && prepared.push(event);
+      const store = new MemoryLeaseStore({ clock: systemClock });
+      const start = (options: object = {}) =>
+        acquire({ store, nodes: 1, taskId: 'me', onLost: 'signal', dataDir: { root, onEvent, ...options } });
+      try {
+        const { dataDir = '', release } = await start(first);
+        writeFileSync(join(dataDir, 'a'), 'data');
+        await release();
+        symlinkSync('/etc/passwd', join(dataDir, 'out'));
+        for (let refused = 0; refused < refusals; refused += 1)
+          await expect(start()).rejects.toThrow(/out is a symbolic link that leads out/);
+        rmSync(join(dataDir, 'out'));
+        await (await start()).release();
+        expect(prepared.at(-1)).toMatchObject({ from: 1, mode });
+      } finally {
+        removeRoot(root);
+      }
+    },
+  );
 
   it('does not record the end of its work where work on the lease is left, which then expires', async () => {
     const root = newRoot();

@@ -139,9 +139,8 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
       monitor?.waits(`node id ${lease.id} has been acquired, and its data directory is being prepared`);
       const { prepareDataDir } = await import('../../core/data-dir/prepare.js');
       const store = givesOutIds(options);
-      const released = (origin as TenureOrigin) === 'released';
       // The lease is renewed meanwhile.
-      data = await prepareDataDir({ ...options.dataDir, lease, store, released, clock, signal });
+      data = await prepareDataDir({ ...options.dataDir, lease, store, clock, signal });
     }
     const dataDir = data?.path;
     const discovery = await discoverer?.start(

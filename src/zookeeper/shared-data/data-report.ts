@@ -37,9 +37,9 @@ export interface DatumHead {
 export interface DataEntry {
   readonly path: string;
   /** A map's key, and an element of a list its index; null for another kind. */
-  readonly key: Scalar | null;
+  readonly key: ShownScalar | null;
   /** Null where the znode holds no element. */
-  readonly scalar: Scalar | null;
+  readonly scalar: ShownScalar | null;
   /**
    * The place in its collision chain, from 0; null for a scalar, a list, and where the name is no hash of it.
    */
@@ -64,4 +64,10 @@ export type Lifespan = 'persistent' | 'ephemeral';
 export interface Scalar {
   readonly type: string;
   readonly value: string;
+}
+
+/** A scalar, or the beginning of a long one. */
+export interface ShownScalar extends Scalar {
+  /** Whether `value` is only the beginning. @default false */
+  readonly isShortened?: true;
 }

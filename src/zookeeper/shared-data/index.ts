@@ -13,6 +13,7 @@ export type {
   Kind,
   Lifespan,
   Scalar,
+  ShownScalar,
 } from './data-report.js';
 export type { DataCall } from './datum.js';
 export type { DatumRecord, Entry } from './entry.js';

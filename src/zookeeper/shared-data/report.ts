@@ -2,7 +2,7 @@ import { checkArguments, listOf, TEXT } from '../../core/base/arguments.js';
 import { concurrently } from '../../core/base/concurrently.js';
 import { nameAt } from '../client/znode-path.js';
 import { isFault, type Znode, type ZnodeReader } from '../client/zookeeper.js';
-import type { DataEntry, DataReport, DatumHead, DatumReport, Scalar } from './data-report.js';
+import type { DataEntry, DataReport, DatumHead, DatumReport, Scalar, ShownScalar } from './data-report.js';
 import { bareScalar, decodeEntry, decodeRecord, isBlank, versionOf } from './entry.js';
 import { type Address, dataFolder, HASHED_PATHS, isIndex, nodesFolder } from './layout.js';
 import { scalarProblem } from './scalar-codec.js';
@@ -223,10 +223,10 @@ function withChains(entries: readonly DataEntry[]): DataEntry[] {
 }
 
 function shortened(entry: DataEntry, characters = Number.POSITIVE_INFINITY): DataEntry {
-  const cut = (scalar: Scalar | null) =>
+  const cut = (scalar: Scalar | null): ShownScalar | null =>
     scalar &&
     (scalar.value.length > characters
-      ? { ...scalar, value: `${scalar.value.slice(0, characters)}…` }
+      ? { ...scalar, value: `${scalar.value.slice(0, characters)}…`, isShortened: true }
       : scalar);
   return { ...entry, key: cut(entry.key), scalar: cut(entry.scalar) };
 }

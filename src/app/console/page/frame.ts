@@ -1,7 +1,7 @@
 import { h, render } from 'preact';
 import { authorization, Feed, type FeedState, refusalOf, type StreamEvent } from '../feed.js';
 import { counted, formatDuration } from '../model/format.js';
-import { browserClock, browserRandom } from '../page-clock.js';
+import { browserClock, browserRandom, followServerClock } from '../page-clock.js';
 import { askForToken } from './dialogs.js';
 import { find } from './ui.js';
 
@@ -49,12 +49,12 @@ export class Frame {
   constructor(private readonly page: FramedPage) {
     const { model, stream } = page;
     this.#feed = new Feed({
-      open: (token, signal) =>
-        fetch(stream, {
-          signal,
-          cache: 'no-store',
-          headers: { accept: 'text/event-stream', ...authorization(token) },
-        }),
+      open: async (token, signal) => {
+        const headers = { accept: 'text/event-stream', ...authorization(token) };
+        const response = await fetch(stream, { signal, cache: 'no-store', headers });
+        followServerClock(response.headers);
+        return response;
+      },
       clock: browserClock,
       random: browserRandom,
       onState: (state) => this.#connection(state),

@@ -6,6 +6,7 @@ import { question } from '../page/dialogs.js';
 import { type Folder, Folders, type Row, rowButton } from '../page/folders.js';
 import type { Frame } from '../page/frame.js';
 import { bad, note, panel, quiet, search } from '../page/ui.js';
+import { actsOn } from './data-acts.js';
 
 /** A collection with more entries is closed at first. */
 const MAX_OPEN = 12;
@@ -81,11 +82,12 @@ function rowOf(entry: DataEntry, tools: ComponentChildren): Row {
   };
 }
 
-/** The buttons of an entry. An ephemeral entry belongs to its node: it has none, nor has data of unknown name. */
+/** The buttons of an entry. */
 function toolsOf(root: string, datum: DatumReport, entry: DataEntry, change: Change): ComponentChildren {
-  const { name, scope, kind, lifespan } = datum;
+  const { name, scope, kind } = datum;
   const { path, key, scalar, version: ifVersion } = entry;
-  if (name === null || lifespan !== 'persistent' || scalar === null) return null;
+  const { mayChange, mayRemove } = actsOn(datum, entry);
+  if (scalar === null) return null;
   const named = key ?? scalar;
   const what = kind === 'scalar' ? `${name}` : `${named.value} of ${name}`;
   const ask = (method: 'PUT' | 'DELETE', facts: object) =>
@@ -100,8 +102,8 @@ function toolsOf(root: string, datum: DatumReport, entry: DataEntry, change: Cha
     if (answer !== undefined) ask('DELETE', { entry: named });
   };
   return [
-    (kind === 'scalar' || kind === 'map') && rowButton('Change', what, path, set),
+    mayChange && rowButton('Change', what, path, set),
     ' ',
-    kind !== 'scalar' && rowButton('Remove', what, path, remove),
+    mayRemove && rowButton('Remove', what, path, remove),
   ];
 }

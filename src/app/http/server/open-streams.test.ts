@@ -62,6 +62,11 @@ describe('streams', () => {
     expect(streams.count).toBe(0);
   });
 
+  it('pass through nginx at once, which keeps small answers back until there is more', async () => {
+    const { headers } = await new OpenStreams().answer(new Request('http://127.0.0.1:7070/'), silent);
+    expect(headers.get('x-accel-buffering')).toBe('no');
+  });
+
   it('count no more once they have ended or failed', async () => {
     const streams = new OpenStreams(1);
     const short = async function* () {

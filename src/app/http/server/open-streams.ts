@@ -109,7 +109,7 @@ export class OpenStreams {
     // No client would read what HEAD leaves out.
     if (method === 'HEAD') await body.cancel();
     return new Response(method === 'HEAD' ? null : body, {
-      headers: { ...PLAIN, 'content-type': 'text/event-stream' },
+      headers: { ...PLAIN, 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' },
     });
   }
 
