@@ -705,15 +705,51 @@ resource "aws_scheduler_schedule" "job" {
 # Alarms: what they mean and what to do is in the runbook. These count lines of nodelease's log.
 locals {
   log_alarms = {
-    LeaseLost     = { events = ["lost"], period = 60, threshold = 1, periods = 1 }
-    StoreFailures = { events = ["renewal-failed", "store-failed"], period = 300, threshold = 3, periods = 1 }
-    NoFreeNodeId  = { events = ["waiting"], period = 300, threshold = 1, periods = 3 }
-    LeaseDamaged  = { events = ["damaged"], period = 300, threshold = 1, periods = 1 }
+    LeaseLost = {
+      events    = ["lost"]
+      period    = 60
+      threshold = 1
+      periods   = 1
+      text      = "A task lost its node id against its will and was stopped: the store was out of reach, the task was paused, or its id was taken."
+    }
+    StoreFailures = {
+      events    = ["renewal-failed", "store-failed"]
+      period    = 300
+      threshold = 3
+      periods   = 1
+      text      = "Requests to the store fail. Renewals are tried again until the lease runs out: look into it before ids are lost."
+    }
+    NoFreeNodeId = {
+      events    = ["waiting"]
+      period    = 300
+      threshold = 1
+      periods   = 3
+      text      = "Tasks have had to wait for a node id for a quarter of an hour: there are too few, or tasks that were replaced do not end."
+    }
+    LeaseDamaged = {
+      events    = ["damaged"]
+      period    = 300
+      threshold = 1
+      periods   = 1
+      text      = "A lease object is missing or cannot be read: its id is not given out until `nodelease init --repair` has restored it."
+    }
   }
   # Of refusals the share of all requests: a lost race is refused, too.
   s3_alarms = {
-    StoreServerErrors = { metric = "5xxErrors", statistic = "Sum", threshold = 5, periods = 1 }
-    StoreRefusals     = { metric = "4xxErrors", statistic = "Average", threshold = 0.2, periods = 3 }
+    StoreServerErrors = {
+      metric    = "5xxErrors"
+      statistic = "Sum"
+      threshold = 5
+      periods   = 1
+      text      = "S3 answers with server errors."
+    }
+    StoreRefusals = {
+      metric    = "4xxErrors"
+      statistic = "Average"
+      threshold = 0.2
+      periods   = 3
+      text      = "S3 refuses more than a fifth of all requests: the permissions have changed, or tasks keep racing for too few ids."
+    }
   }
 }
 
@@ -733,6 +769,7 @@ resource "aws_cloudwatch_log_metric_filter" "this" {
 resource "aws_cloudwatch_metric_alarm" "log" {
   for_each            = var.alarm_topic == "" ? {} : local.log_alarms
   alarm_name          = "${var.name}-${each.key}"
+  alarm_description   = each.value.text
   namespace           = "nodelease/${var.name}"
   metric_name         = each.key
   statistic           = "Sum"
@@ -759,6 +796,7 @@ resource "aws_s3_bucket_metric" "leases" {
 resource "aws_cloudwatch_metric_alarm" "s3" {
   for_each            = var.bucket == "" && var.alarm_topic != "" ? local.s3_alarms : {}
   alarm_name          = "${var.name}-${each.key}"
+  alarm_description   = each.value.text
   namespace           = "AWS/S3"
   metric_name         = each.value.metric
   dimensions          = { BucketName = local.bucket, FilterId = "leases" }
@@ -776,6 +814,7 @@ resource "aws_cloudwatch_metric_alarm" "s3" {
 resource "aws_cloudwatch_metric_alarm" "tasks" {
   count               = var.alarm_topic == "" ? 0 : 1
   alarm_name          = "${var.name}-TooFewTasks"
+  alarm_description   = "Fewer tasks run than even a deployment would leave. Needs Container Insights on the cluster."
   evaluation_periods  = 5
   threshold           = local.minimum_healthy_percent
   comparison_operator = "LessThanThreshold"

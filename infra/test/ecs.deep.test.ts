@@ -490,6 +490,7 @@ const alarmsOf = (document: Document) => {
       ])
       .sort(),
     counts: alarms.length,
+    texts: alarms.map(({ Properties }) => Properties.AlarmDescription).sort(),
   };
 };
 
@@ -508,6 +509,7 @@ describe('what the parameters of the template ask for', () => {
     expect(alarmsOf(templateWith({})).counts).toBe(0);
     // Of another bucket, the alarms on its request metrics are left out.
     expect(alarmsOf(templateWith({ AlarmTopic: TOPIC, Bucket: KEPT })).counts).toBe(5);
+    for (const text of fromTopic.texts) expect(textOf('infra/terraform/main.tf')).toContain(`"${text}"`);
     const { log_alarms: logAlarms, s3_alarms: s3Alarms } = terraformLocals;
     expect(
       [
