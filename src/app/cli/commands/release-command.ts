@@ -6,6 +6,7 @@ import { readCluster } from '../../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway, whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { parseInteger } from '../../../core/settings/setting.js';
+import { nothingAt } from '../../../core/store/lock-url.js';
 import { evictAllocated } from '../../../zookeeper/discovery/allocation/evict-allocated.js';
 import { type Asker, answer, fail } from '../../kit/answer.js';
 import { type Call, onAllocated, onStore, onZooKeeper, type ZooKeeperCall } from '../../kit/call.js';
@@ -64,7 +65,7 @@ export async function releaseId(session: StoreSession, id: number, call: Asker):
   const cluster = await whileStoreIsBusy(io)(() => readCluster(session));
   if (cluster === undefined) {
     await refuseForeign(session, (await session.list()).objects);
-    return show(call, report, `there is no cluster at ${store}: node id ${id} is not held`);
+    return fail(io, 'CLUSTER_MISSING', nothingAt(store));
   }
   const { graceMs, bootstrapped, size } = cluster.config;
   try {
