@@ -544,7 +544,7 @@ resource "aws_ecs_service" "this" {
   task_definition  = aws_ecs_task_definition.this.arn
   launch_type      = "FARGATE"
   platform_version = "1.4.0"
-  # With autoscaling, add ignore_changes = [desired_count] to a lifecycle block: Terraform knows no condition there.
+  # With autoscaling, add ignore_changes = [desired_count] to the lifecycle block: Terraform knows no condition there.
   desired_count                      = var.desired_count
   deployment_maximum_percent         = local.maximum_percent
   deployment_minimum_healthy_percent = local.minimum_healthy_percent

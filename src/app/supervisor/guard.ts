@@ -40,7 +40,7 @@ strike() {
   [ -n "$group" ] || return
   kill -KILL "-$group"
   for again in 1 2; do
-    for pid in $(grep -ls ") [^XZ] [0-9]* [0-9]* $group [^)]*$" /proc/[0-9]*/stat); do
+    for pid in $(grep -ls ") . [0-9]* [0-9]* $group [^)]*$" /proc/[0-9]*/stat); do
       pid=\${pid%/stat}
       kill -KILL "\${pid##*/}"
     done

@@ -29,8 +29,10 @@ export function systemProcessGroup(id: number): ProcessGroup {
     id,
     signal(signal) {
       if (gone) return;
-      for (const group of new Set([id, ...membersOf(id).map(([, , group]) => Number(group))]))
-        signalGroup(group, signal);
+      signalGroup(id, signal);
+      const groups = new Set(membersOf(id).map(([, , group]) => Number(group)));
+      groups.delete(id);
+      for (const group of groups) signalGroup(group, signal);
     },
     isAlive() {
       gone ||= !hasMembers(id);

@@ -330,6 +330,21 @@ describe('a damaged tick.json', () => {
     expect(await once(process())).toBeUndefined();
   });
 
+  it('is never forgotten for an earlier tick while the claimed one may come: store time may have gone back', async () => {
+    const { process, once, record, bucketAt, clock, tick } = await hourly();
+    await (await once(process()))?.complete();
+    const bucket = bucketAt('locks/nightly');
+    const { body, etag } = bucket.read('tick.json') ?? { body: '', etag: '' };
+    const next = tick + HOUR;
+    bucket.replace('tick.json', body.replace(`"tick":${tick}`, `"tick":${next}`), {}, etag);
+    const { forgetTicks } = await import('./once.js');
+    const options = { name: 'nightly', every: '1h', clock, taskId: 'operator' };
+    expect(await forgetTicks(process().store, options)).toBe(next);
+    expect(record()).toMatchObject({ tick: next, outcome: 'forgotten' });
+    await clock.advance(HOUR);
+    expect(await once(process())).toBeUndefined();
+  });
+
   it('is nothing to forget where no task has used the lock', async () => {
     const { forgetTicks } = await import('./once.js');
     const { process, clock } = await hourly();

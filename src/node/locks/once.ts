@@ -136,8 +136,9 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     const object = await session.read(TICK_KEY);
     const due = schedule.last(ticks.now);
     const claimed = object ? claimedTick(object.body) : Number.NaN;
-    // Never back to an earlier tick (rule O2), unless the claimed one is in the future.
-    const tick = claimed <= session.latest(session.storeNow()) ? Math.max(due, claimed) : due;
+    // Never back to an earlier tick (rule O2), unless the claimed one is damage.
+    const latest = session.latest(session.storeNow()) + schedule.next(due) - due;
+    const tick = claimed <= latest ? Math.max(due, claimed) : due;
     const record = ticks.record({ tick, attempt: 1, missed: 0 }, 0n);
     const forgotten = { ...record, outcome: 'forgotten', endedAt: ticks.now } as const;
     if (await ticks.write(forgotten, object?.etag, ticks.away(signal))) return tick;

@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ProcessHandle } from '../../../support/process-handle.js';
@@ -9,6 +10,14 @@ afterEach(async () => {
   await killAll();
   removeFolders();
 });
+
+function threadsOf(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/task`).length;
+  } catch {
+    return 0;
+  }
+}
 
 describe('a command whose supervisor', () => {
   // The twin of the other tests, which shows what the guard is for.
@@ -42,6 +51,24 @@ describe('a command whose supervisor', () => {
     } finally {
       for (const each of stopped) each.signal('SIGCONT');
     }
+  });
+
+  it('is killed takes along a process of its session whose first thread has ended, and which looks like a zombie', async () => {
+    const program = `
+import ctypes, os, threading, time
+os.setpgid(0, 0)
+print("stray", os.getpid(), flush=True)
+threading.Thread(target=time.sleep, args=(1000,)).start()
+ctypes.CDLL(None).pthread_exit(None)`;
+    const command = ['sh', '-c', 'python3 -c "$PROGRAM" & exec sleep 1000'];
+    const env = { PROGRAM: program };
+    const run = runCli(['run', '--store', `file:${newFolder()}`, '--duration', '10m', '--', ...command], {
+      env,
+    });
+    const stray = Number((await run.waitForOutput(/stray (\d+)\n/))[1]);
+    await expect.poll(() => readFileSync(`/proc/${stray}/stat`, 'utf8')).toMatch(/^\d+ \(python3\) Z /);
+    run.kill('SIGKILL');
+    await expect.poll(() => threadsOf(stray), { timeout: 10_000 }).toBeLessThan(2);
   });
 
   it('works is not touched by the guard for many lease durations', async () => {
