@@ -29,18 +29,20 @@ export const SHELL = '/bin/sh';
  *   seconds are subtracted before they are multiplied, so that 32 bits suffice.
  * - `kill -KILL -N` is the one spelling that all these shells read as a group.
  * - Then it strikes at the rest of the session, by /proc/PID/stat: `pid (name) state ppid group session …`. Twice,
- *   for what began meanwhile.
+ *   for what began meanwhile. A /proc of another namespace has other numbers.
  * - A `sleep` that knows no fractions fails at once: the group is then ended up to a second early, never
  *   late.
  */
 const GUARD_SCRIPT = `
 trap '' HUP INT QUIT TERM
-group= timers= nap=
+group= timers= nap= proc=/proc
+read -r self rest </proc/self/stat
+[ "$self" = $$ ] || proc=/none
 strike() {
   [ -n "$group" ] || return
   kill -KILL "-$group"
   for again in 1 2; do
-    for pid in $(grep -ls ") . [0-9]* [0-9]* $group [^)]*$" /proc/[0-9]*/stat); do
+    for pid in $(grep -ls ") . [0-9]* [0-9]* $group [^)]*$" $proc/[0-9]*/stat); do
       pid=\${pid%/stat}
       kill -KILL "\${pid##*/}"
     done

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { Clock } from '../../core/base/clock.js';
 import { codeOf } from '../../core/base/files.js';
 import { leavesTime } from '../../core/lease/model/lease.js';
@@ -11,8 +11,11 @@ import { type Held, lossOf } from './held.js';
 export interface ProcessGroup {
   /** Its number: the process id of its first member, which leads the session. */
   readonly id: number;
-  /** Sends a signal to every member. Does nothing once the group has been seen to be gone. */
-  signal(signal: NodeJS.Signals): void;
+  /**
+   * Sends a signal to every member. Does nothing once the group has been seen to be gone.
+   * @param inForeground to those of the first group alone, as a terminal does
+   */
+  signal(signal: NodeJS.Signals, inForeground?: boolean): void;
   /**
    * Whether some member may still be at work: not one that has ended and was not collected, nor one in
    * another session, as daemons are.
@@ -27,9 +30,10 @@ export function systemProcessGroup(id: number): ProcessGroup {
   let gone = false;
   return {
     id,
-    signal(signal) {
+    signal(signal, inForeground) {
       if (gone) return;
       signalGroup(id, signal);
+      if (inForeground) return;
       const groups = new Set(membersOf(id).map(([, , group]) => Number(group)));
       groups.delete(id);
       for (const group of groups) signalGroup(group, signal);
@@ -60,6 +64,8 @@ function hasMembers(id: number): boolean {
 /** What /proc says of each member. Empty where there is no /proc, or where it hides them. */
 function membersOf(id: number): readonly string[][] {
   try {
+    // That of another namespace has other numbers.
+    if (readlinkSync('/proc/self') !== `${process.pid}`) return [];
     return readdirSync('/proc')
       .flatMap((name) => (/^\d+$/.test(name) ? [statOf(name)] : []))
       .filter(([, , group, session]) => Number(group) === id || Number(session) === id);

@@ -97,7 +97,7 @@ export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
   } = options;
   const child = await start();
   const deliver = (signal: ForwardedSignal) => {
-    if (keyboard && (signal === 'SIGINT' || signal === 'SIGQUIT')) child.group.signal(signal);
+    if (keyboard && (signal === 'SIGINT' || signal === 'SIGQUIT')) child.group.signal(signal, true);
     else child.signal(signal);
   };
   const stop = beforeStop && deferStop(deliver, beforeStop);
