@@ -21,8 +21,8 @@ const needsContainers = 'test/containers/**/*.deep.test.ts';
 const needsMachine =
   'test/integration/{zookeeper/discovery/zookeeper-provider,app/http/node-load,core/lease/store-fleets}.deep.test.ts';
 
-/** The modules that it has are not those of others: it needs a worker of its own. */
-const replacesModules = 'src/core/store/file/interleavings.test.ts';
+/** The modules that they have are not those of others: each needs a worker of its own. */
+const replacesModules = 'src/{core/store/file/interleavings,app/supervisor/process-group}.test.ts';
 
 /** The files of the trimmed deep tier: of each kind of proof one. */
 const proofs = [
