@@ -315,12 +315,46 @@ describe('an audit', () => {
 
   it('knows what precedes the first write of an object where a store keeps no times, as etcd', () => {
     const { put, lease, tick, judged } = scene();
-    for (const key of ['0.json', 'shards.json', 'locks/a/tick.json']) put(key, -Infinity, undefined);
+    for (const key of ['0.json', 'locks/a/tick.json']) put(key, -Infinity, undefined);
     lease(-Infinity, held(1));
     tick(-Infinity);
-    put('shards.json', -Infinity, { body: encodeMap(map(1, 1)), metadata: {} });
     expect(judged().breaches).toEqual([]);
   });
+
+  it.each([
+    ['the first one', [[undefined, true]], 1, 0],
+    [
+      'the first one, whose series another task had drawn in vain',
+      [
+        [undefined, false],
+        [41, true],
+      ],
+      42,
+      0,
+    ],
+    [
+      'the first one of a series after another map',
+      [
+        [undefined, true],
+        [41, true],
+      ],
+      42,
+      1,
+    ],
+    ['a later one', [[undefined, true]], 2, 1],
+  ] as const)(
+    'knows from the settings whether a map was preceded by none there: %s',
+    (_, series, epoch, deleted) => {
+      const { put, settings, lease, judged } = scene();
+      lease(-Infinity, held(1));
+      for (const [floor, created] of series)
+        for (const isCreated of created ? [false, true] : [false])
+          settings(-Infinity, { shards: { count: 1, created: isCreated, ...(floor && { floor }) } });
+      put('shards.json', -Infinity, undefined);
+      put('shards.json', -Infinity, { body: encodeMap(map(epoch, epoch)), metadata: {} });
+      expect(judged().counts.deleted ?? 0).toBe(deleted);
+    },
+  );
 
   it('counts what is missing between versions that are kept', () => {
     const { lease, judged } = scene();

@@ -100,7 +100,7 @@ export class Audit {
     this.from = Math.min(this.from, at.min);
     this.to = Math.max(this.to, at.max);
     if (!newer && written) folder.present.add(key);
-    const isFirst = newer && (newer.lease ? versionOf(newer.lease) : (newer.map?.epoch ?? 0)) < 2;
+    const isFirst = newer && isFirstOf(newer, folder);
     const content = this.#read(past, isFirst, (body, metadata) => {
       if (key.endsWith(TICK_KEY)) return { tick: decodeTick(body) };
       if (key.endsWith(SHARDS_KEY)) return { map: decodeMap(body) };
@@ -239,6 +239,18 @@ export class Audit {
     this.counts[breach] = (this.counts[breach] ?? 0) + 1;
     if (this.breaches.length < MOST.listed) this.breaches.push({ breach, key, at, detail });
   }
+}
+
+/** Whether nothing says that there was an object before this state of it. */
+function isFirstOf({ lease, map }: State, { settings }: Folder): boolean {
+  if (lease) return versionOf(lease) < 2;
+  if (!map) return true;
+  // The first map of a series is the first one of all, unless there was one in an earlier series (T10).
+  const floors = settings.flatMap(({ shards }) => (shards ? [shards] : []));
+  return (
+    floors.some(({ floor = 0 }) => floor + 1 === map.epoch) &&
+    !floors.some(({ floor = 0, created }) => created && floor + 1 < map.epoch)
+  );
 }
 
 const epochOf = (state: LeaseState) => (state.kind === 'vacant' ? undefined : state.epoch);
