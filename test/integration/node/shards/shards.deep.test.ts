@@ -27,7 +27,7 @@ function owners(store: string, endpoint: string) {
   const program = join(packageRoot, 'test/fixtures/programs/shard-owner.mjs');
   const all: TestProcess[] = [];
   const start = (keeper: 'inline' | 'worker') => {
-    const args = [program, store, endpoint, keeper, '3000', String(COUNT), file];
+    const args = [program, store, endpoint, keeper, '10000', String(COUNT), file];
     const owner = runProcess(process.execPath, args, { env: awsEnvironment(s3) });
     all.push(owner);
     return owner;
