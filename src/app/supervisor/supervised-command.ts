@@ -136,7 +136,7 @@ interface HeldCommandOptions<Own extends Hold> {
    * Releases it after the work has ended with this exit code. Resolves to whether to acquire it again.
    * @default after a loss with --restart
    */
-  readonly end?: (hold: Own, exitCode: number) => Promise<boolean>;
+  readonly end?: (hold: Own, exitCode: number, log: Logger) => Promise<boolean>;
 }
 
 /**
@@ -172,7 +172,8 @@ export async function runHeldCommand<Own extends Hold>(
         const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
         // Where work may be left, it is not for others before it has expired (rule 8).
         const runsAgain =
-          workEnded && (await (end ? end(hold, exitCode) : hold.release().then(() => isLost && restart)));
+          workEnded &&
+          (await (end ? end(hold, exitCode, log) : hold.release().then(() => isLost && restart)));
         await unprotected;
         if (!runsAgain || signals.hasAskedToStop) return exitCode;
         log.info('rejoining the queue, to start the command again');

@@ -45,9 +45,15 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
       return run;
     },
     variables: ({ tick }) => ({ LOCK_NAME: name, ONCE_TICK: formatTime(tick) }),
-    end: async (run, exitCode) => {
+    end: async (run, exitCode, log) => {
       const succeeded = exitCode === ExitCode.ok;
-      await (succeeded ? run.complete() : run.release());
+      const tick = formatTime(run.tick);
+      if (!succeeded) await run.release();
+      else if (!(await run.complete()))
+        log.warn(
+          { lock: name, tick },
+          `the success of tick ${tick} could not be recorded: its outcome counts as unknown`,
+        );
       return run.isCatchUp || (!succeeded && run.attempt <= retry);
     },
   });

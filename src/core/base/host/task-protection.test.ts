@@ -49,6 +49,20 @@ describe('the protection of a task from scale-in', () => {
     expect(warnings).toHaveLength(1);
   });
 
+  it('that has failed is asked for again at the next call, once for all calls meanwhile', async () => {
+    agent.mood = 'fails';
+    const protect = newProtection();
+    expect(await protect(true)).toBe(false);
+    agent.mood = 'answers';
+    expect(await Promise.all([protect(true), protect(true)])).toEqual([true, true]);
+    agent.mood = 'fails';
+    expect(await protect(false)).toBe(false);
+    agent.mood = 'answers';
+    await protect(false);
+    expect(agent.asked).toEqual(['on 15', 'on 15', 'off', 'off']);
+    expect(clock.sleepers).toBe(0);
+  });
+
   it('that gets no answer is given up after five seconds, and removed after that, in this order', async () => {
     agent.mood = 'hangs';
     const protect = newProtection();

@@ -28,6 +28,7 @@ const END_TIMEOUT_MS = 1_000;
  */
 export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
   let isWanted = false;
+  let hasFailed = false;
   /** Waits for the next request. */
   let timer: AbortController | undefined;
   let turn = Promise.resolve(false);
@@ -55,17 +56,19 @@ export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
       const what = wanted ? 'set' : 'removed';
       log.warn(`the protection of this task from scale-in is not ${what}: ${explain(error)}`);
     }
+    hasFailed = !isDone;
     if (!wanted) return false;
     timer = new AbortController();
     clock.sleep(isDone ? RENEW_MS : RETRY_MS, timer.signal).then(ask, () => undefined);
     return isDone;
   }
   function ask() {
+    hasFailed = false;
     turn = turn.then(put);
   }
 
   return (isBusy: boolean): Promise<boolean> => {
-    if (isBusy !== isWanted) {
+    if (isBusy !== isWanted || hasFailed) {
       isWanted = isBusy;
       ask();
     }

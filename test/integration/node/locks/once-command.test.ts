@@ -51,6 +51,14 @@ describe('nodelease once', () => {
     expect(readFileSync(file, 'utf8')).toBe('1\n2\n');
   }, 60_000);
 
+  it('warns where the success cannot be recorded', async () => {
+    const run = once(`echo changed > ${store.slice('file:'.length)}/locks/report/tick.json`);
+    expect((await run.exit).code).toBe(0);
+    expect(messages(run)).toContainEqual(
+      expect.stringMatching(/^the success of tick \S+ could not be recorded: its outcome counts as unknown$/),
+    );
+  }, 30_000);
+
   it('with --retry a command that was killed with its host runs again at one that waits, and not twice at a time', async () => {
     const script = 'echo token $LOCK_TOKEN; [ $LOCK_TOKEN = 1 ] && sleep 300; true';
     const options = ['--retry', '1', '--duration', '2s', '--wait-poll', '100ms'];
