@@ -32,6 +32,9 @@ export const waitForPredecessor: ContestRules['blocker'] = (ahead) => {
   return before === undefined ? undefined : { gone: before };
 };
 
+/** The servers give out this number again and again, or negative ones: no order is left. */
+const LAST_NUMBER = 2 ** 31 - 1;
+
 /** Another client deleted the own znode. */
 const OWN_GONE = new Error();
 
@@ -121,6 +124,13 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     const { clock, path: parent } = recipe;
     const { path } = own;
     const name = path.slice(parent.length + 1);
+    const number = Number(placeOf(name, rules.kinds));
+    if (number < 0 || number >= LAST_NUMBER)
+      throw new RecipeError(
+        `${parent}: ZooKeeper has no more numbers for znodes there: remove it while no task uses it`,
+        'exhausted',
+        parent,
+      );
     const retry: Retry = (attempt) => wait.retryIn(session)(attempt);
     const list = () => retry((call) => session.children(parent, call));
     const beat = async () => {
