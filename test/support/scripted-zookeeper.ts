@@ -285,6 +285,10 @@ export class AnySession extends ScriptedZooKeeper {
     return super.children(path, { ...call, sessionId: 'a' });
   }
 
+  override remove(path: string, version?: number, call: CallOptions = {}) {
+    return super.remove(path, version, { ...call, sessionId: 'a' });
+  }
+
   override ensurePath(path: string, call: CallOptions = {}) {
     return super.ensurePath(path, { ...call, sessionId: 'a' });
   }
