@@ -169,6 +169,7 @@ export class ChildrenView<T> {
   #onSession({ status }: SessionState) {
     this.#staleSince ??= this.options.clock.monotonic();
     if (status === 'connected') this.#read([...this.#znodes.values()]);
+    if (status === 'closed') this.close();
   }
 
   /** Opens watches, also again: only a new watch reports that it has read. */
