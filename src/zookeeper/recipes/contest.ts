@@ -151,7 +151,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
       const blocker = rules.blocker(inOrder(parent, names, rules.kinds, name));
       if (blocker === undefined) break;
       if (wait.isTry) throw wait.late();
-      const next = () => (isFresh() ? list() : both(list(), beat()));
+      const next = () => (isFresh() ? list() : Promise.all([list(), beat()]).then(([names]) => names));
       names = await (blocker === 'children'
         ? untilChange(wait, parent, names, session, next)
         : untilRemoved(wait, `${parent}/${blocker.gone}`, session, next));
@@ -167,8 +167,6 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     return this.hold({ session, path, token, deadline, onEnd }, recipe);
   }
 }
-
-const both = async <T>(first: Promise<T>, second: Promise<void>) => (await Promise.all([first, second]))[0];
 
 /**
  * The contenders, the first one first: by the text that follows the last occurrence of their recipe's name.
