@@ -61,7 +61,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
   readonly activity = new SessionActivity();
   #others = 0;
   /** The number of the next sequential znode. */
-  readonly #sequence: { next: number };
+  readonly sequence: { next: number };
 
   /** @param other another session with the same tree */
   constructor(
@@ -69,7 +69,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
     other?: ScriptedZooKeeper,
   ) {
     this.znodes = other?.znodes ?? new Map();
-    this.#sequence = other === undefined ? { next: 1 } : other.#sequence;
+    this.sequence = other === undefined ? { next: 1 } : other.sequence;
     if (other === undefined) return;
     this.#others = other.#others + 1;
     this.zxid = other.zxid + 1_000n;
@@ -229,7 +229,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
 
   #create(path: string, data: ZnodeData, mode: string, { sessionId }: CallOptions): string {
     const full =
-      mode === 'ephemeral-sequential' ? `${path}${String(this.#sequence.next++).padStart(10, '0')}` : path;
+      mode === 'ephemeral-sequential' ? `${path}${String(this.sequence.next++).padStart(10, '0')}` : path;
     if (this.znodes.has(full)) throw fails('node-exists', 'not-applied');
     this.put(full, data, mode.startsWith('ephemeral') ? sessionId : undefined);
     return full;
@@ -283,6 +283,10 @@ export class AnySession extends ScriptedZooKeeper {
 
   override children(path: string, call: CallOptions = {}) {
     return super.children(path, { ...call, sessionId: 'a' });
+  }
+
+  override remove(path: string, version?: number, call: CallOptions = {}) {
+    return super.remove(path, version, { ...call, sessionId: 'a' });
   }
 
   override ensurePath(path: string, call: CallOptions = {}) {

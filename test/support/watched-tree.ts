@@ -43,6 +43,10 @@ export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watch
     });
   }
 
+  close(): void {
+    this.#become({ status: 'closed' });
+  }
+
   /** Answers the watchers of a path: with the names of its children, or its data. */
   answer(path: string, content: Content): void {
     const stat = {

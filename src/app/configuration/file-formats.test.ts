@@ -83,7 +83,8 @@ describe('the format JSON', () => {
       'db.ports[1].a': 'true',
       big: '12345678901234567890',
     });
-    for (const wrong of ['', '[', '[]', '"a"', '{"a":null}'])
+    const deep = `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`;
+    for (const wrong of ['', '[', '[]', '"a"', '{"a":null}', deep])
       expect(() => parse('json', wrong)).toThrow(ConfigError);
   });
 });

@@ -71,7 +71,9 @@ function parseJson(text: string, label: string) {
   try {
     visit('', parseExactJson(text));
   } catch (error) {
-    throw error instanceof SyntaxError ? new ConfigError(label, '…', `JSON (${error.message})`) : error;
+    throw error instanceof ConfigError
+      ? error
+      : new ConfigError(label, '…', `JSON (${(error as Error).message})`);
   }
   return properties;
 }

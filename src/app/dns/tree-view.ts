@@ -86,7 +86,6 @@ export function treeView({ zookeeper, clock, basePath, maxStaleMs }: TreeViewOpt
     endpoints.set(instances, known);
     return known;
   };
-  const all = () => [list, watcher, ...services.values()];
   return {
     service(key: string): Facts<readonly Endpoint[]> {
       const name = facts(list, () => names.get(key));
@@ -107,12 +106,14 @@ export function treeView({ zookeeper, clock, basePath, maxStaleMs }: TreeViewOpt
       return nodeIds.get(taskId);
     },
     staleMs(): number {
-      const since = all().flatMap(({ stale }) => stale?.since ?? []);
+      // A service that could never be read makes no answer old: there is none.
+      const answered = [...services.values()].filter((each) => read.has(each));
+      const since = [list, watcher, ...answered].flatMap(({ stale }) => stale?.since ?? []);
       return since.length === 0 ? 0 : clock.monotonic() - Math.min(...since);
     },
     /** Ends all watches. */
     close(): void {
-      for (const followed of all()) followed.close();
+      for (const followed of [list, watcher, ...services.values()]) followed.close();
     },
   };
 }

@@ -93,7 +93,7 @@ export function takeCommand(call: RecipeCall, path: string): Promise<number> {
   const { count = 1, lockPath } = options;
   return onConnecting(call, async (zookeeper, signal) => {
     const format = formatOf(options);
-    const items: Queue<Buffer | TakenItem> =
+    await using items: Queue<Buffer | TakenItem> =
       lockPath === undefined
         ? queue(zookeeper, path, format)
         : queue(zookeeper, path, { ...format, lockPath });

@@ -17,7 +17,24 @@ export function isObject(value: unknown): value is Readonly<Partial<Record<strin
 /** The JSON object in a text, or in data; undefined for anything else. Never throws. */
 export function objectIn(text: Buffer | string): Readonly<Partial<Record<string, unknown>>> | undefined {
   const json = parsed(text.toString());
-  return isObject(json) ? json : undefined;
+  return isObject(json) && !isTooDeep(json, text) ? json : undefined;
+}
+
+/**
+ * How many levels JSON from outside may have, the outermost object included: as many as Jackson reads from its
+ * version 2.15 on, and Debian's earlier. To write more would exhaust the stack.
+ */
+export const MAX_NESTING = 1_000;
+
+/** Level by level: a recursive walk would exhaust the stack itself. */
+function isTooDeep(value: unknown, { length }: Buffer | string): boolean {
+  const isNested = (each: unknown) => typeof each === 'object' && each !== null;
+  let level = length > MAX_NESTING ? [value].filter(isNested) : [];
+  for (let depth = 1; level.length > 0; depth += 1) {
+    if (depth > MAX_NESTING) return true;
+    level = level.flatMap((each) => Object.values(each as object)).filter(isNested);
+  }
+  return false;
 }
 
 /** A field of any value. */
@@ -49,10 +66,11 @@ const TEXTS_AND_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
 
 /**
  * The result of `JSON.parse`, with an integer beyond ±(2^53 − 1) as the text of its digits.
- * @throws {SyntaxError} when the text is not JSON
+ * @throws {SyntaxError} when the text is not JSON @throws {RangeError} when it has too many levels
  */
 export function parseExactJson(json: string): unknown {
   const value: unknown = JSON.parse(json);
+  if (isTooDeep(value, json)) throw new RangeError(`more than ${MAX_NESTING} levels of JSON`);
   if (!/\d{16}/.test(json)) return value;
   return JSON.parse(
     json.replace(TEXTS_AND_NUMBERS, (token) =>

@@ -211,4 +211,12 @@ describe('a view of children', () => {
     await clock.advance(1_000);
     expect([view.values(), view.stale]).toEqual([['due'], { since: 0 }]);
   });
+
+  it('leaves no timer behind where its client is closed while znodes have not been read', async () => {
+    const { tree, clock, view } = viewed();
+    expect(clock.sleepers).toBe(1);
+    tree.close();
+    await settled();
+    expect([view.isClosed, tree.watched, tree.sessionListeners, clock.sleepers]).toEqual([true, [], 0, 0]);
+  });
 });

@@ -159,12 +159,17 @@ export class ChildrenView<T> {
   }
 
   get isClosed(): boolean {
-    return this.#closing.signal.aborted;
+    return this.closed.aborted;
+  }
+
+  get closed(): AbortSignal {
+    return this.#closing.signal;
   }
 
   #onSession({ status }: SessionState) {
     this.#staleSince ??= this.options.clock.monotonic();
     if (status === 'connected') this.#read([...this.#znodes.values()]);
+    if (status === 'closed') this.close();
   }
 
   /** Opens watches, also again: only a new watch reports that it has read. */
@@ -196,10 +201,9 @@ export class ChildrenView<T> {
 
   async #giveUpRefused() {
     const { zookeeper, clock, unreadable } = this.options;
-    const { signal } = this.#closing;
     this.#isCounting = true;
     while (this.#unread.size > 0 && !this.isClosed) {
-      await clock.sleep(1_000, signal).catch(() => undefined);
+      await clock.sleep(1_000, this.closed).catch(() => undefined);
       if (zookeeper.state.status !== 'connected' || this.isClosed) continue;
       for (const [znode, seconds] of [...this.#unread]) {
         const isRefused = seconds + 1 >= REFUSED_AFTER_S && znode.watch?.isRefused;
@@ -328,6 +332,11 @@ export abstract class FollowedZnodes<T, News> {
   close(): void {
     this.view.close();
     this.#listeners.clear();
+  }
+
+  /** @internal Aborts when it is closed. */
+  get closed(): AbortSignal {
+    return this.view.closed;
   }
 
   /** @internal */

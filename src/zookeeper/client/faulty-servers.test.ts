@@ -24,7 +24,7 @@ interface Request {
 
 interface Script {
   /** Answers a request for a session. @default grants one */
-  readonly onConnect?: (socket: Socket, connection: number) => void;
+  readonly onConnect?: (socket: Socket, connection: number, request: Buffer) => void;
   /** Answers a request; undefined for the default: everything exists not. */
   readonly onRequest?: (request: Request) => Buffer | undefined | 'silence';
 }
@@ -60,7 +60,7 @@ async function scriptedServer({
         rest = rest.subarray(frame.length + 4);
         if (!isAsked) {
           isAsked = true;
-          onConnect(socket, connection);
+          onConnect(socket, connection, frame);
           continue;
         }
         const request = {
@@ -405,6 +405,28 @@ describe('a server', () => {
     // While the clock does not move.
     await closing;
     expect(states.slice(-2)).toEqual(['connecting', 'closed']);
+  });
+
+  it('is told what the client has seen as long as the session may last, by the time-out that was granted', async () => {
+    const seen: bigint[] = [];
+    const port = await scriptedServer({
+      onConnect: (socket, connection, request) => {
+        seen.push(request.readBigInt64BE(4));
+        if (connection === 0) socket.write(granted(20_000));
+        else socket.end();
+      },
+    });
+    const time = new VirtualClock();
+    const { client } = open(`127.0.0.1:${port}`, { clock: time, sessionTimeoutMs: 1_000 });
+    await expect.poll(() => time.advance(0).then(() => client.state.status)).toBe('connected');
+    await client.read('/a');
+    for (const socket of sockets) socket.destroy();
+    const lostAt = time.monotonic();
+    const lastSeen = () => time.advance(500).then(() => seen.at(-1));
+    await expect.poll(lastSeen).toBe(0n);
+    expect(new Set(seen.slice(1, -1))).toEqual(new Set([1n]));
+    expect(time.monotonic() - lostAt).toBeGreaterThan(20_000);
+    await Promise.all([client.close(), time.advance(1_000)]);
   });
 
   it('gets reads of no more than 64 watched znodes at a time', async () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { AnySession } from '../../../test/support/scripted-zookeeper.js';
+import { AnySession, fails } from '../../../test/support/scripted-zookeeper.js';
 import { inVirtualTime, seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { openConfiguration } from './configuration.js';
 
@@ -23,4 +23,19 @@ it('begins to watch a large configuration in many turns of the event loop, so th
   expect(zookeeper.watches.size).toBeGreaterThan(2 * KEYS);
   await configuration.close();
   expect(zookeeper.watches.size).toBe(0);
+});
+
+it('leaves no timer behind where its client is closed while it cannot be read', async () => {
+  const clock = new VirtualClock();
+  const zookeeper = new AnySession(clock);
+  zookeeper.put('/config', '', undefined);
+  const options = { app: 'shop', clock, random: seededRandom(1) };
+  await inVirtualTime(clock, openConfiguration(zookeeper, options));
+  zookeeper.fault = () => Promise.reject(fails('no-auth', 'not-applied'));
+  zookeeper.fireWatches();
+  await clock.advance(0);
+  expect(clock.sleepers).toBe(1);
+  zookeeper.fault = () => Promise.reject(fails('closed', 'not-applied'));
+  await clock.advance(10_000);
+  expect(clock.sleepers).toBe(0);
 });

@@ -20,6 +20,7 @@ import {
   CALL_TIMEOUT_MS,
   closedError,
   type EventOptions,
+  isFault,
   type TimeOptions,
   type Watch,
   type ZooKeeper,
@@ -256,7 +257,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
         await this.#watch(read);
         await this.#wakeUp.wait(undefined, signal);
       } catch (error) {
-        if (signal.aborted) break;
+        if (signal.aborted || isFault(error, 'closed')) break;
         failures += 1;
         if (failures === 1) onEvent?.({ type: 'read-failed', problem: explain(error) });
         await clock.sleep(backoffMs(IN_BACKGROUND, failures, random), signal).catch(() => undefined);

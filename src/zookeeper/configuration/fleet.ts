@@ -36,11 +36,16 @@ export class SeenReporter implements Reconciled {
     this.#loop.reconcile(this);
   }
 
-  /** Ends it, and removes the znode where that works at once. */
+  /** Ends it, and removes its znode where that works at once; not that of the next holder of the node id. */
   async close(): Promise<void> {
     const { zookeeper } = this.place;
     await this.#loop.close();
-    if (zookeeper.state.status === 'connected') await zookeeper.remove(this.path).catch(() => undefined);
+    const { state } = zookeeper;
+    if (state.status !== 'connected') return;
+    const { sessionId } = state;
+    const { stat } = (await zookeeper.read(this.path, { sessionId }).catch(() => undefined)) ?? {};
+    if (stat?.owner === sessionId)
+      await zookeeper.remove(this.path, stat.version, { sessionId }).catch(() => undefined);
   }
 }
 

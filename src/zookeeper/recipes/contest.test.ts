@@ -51,6 +51,21 @@ describe('a contender', () => {
     return Object.assign(attempt, { acquire });
   }
 
+  it.each([2 ** 31 - 1, -(2 ** 31)])(
+    'is refused with the number %i, after which the servers have none that is greater',
+    async (next) => {
+      zookeeper.sequence.next = 2 ** 31 - 2;
+      const last = contending();
+      await clock.advance(0);
+      zookeeper.sequence.next = next;
+      const late = contending(other);
+      await clock.advance(0);
+      expect([last.held?.isValid(), late.held]).toEqual([true, undefined]);
+      expect(late.error).toMatchObject({ fault: 'exhausted', path: PATH });
+      expect(standing()).toEqual([last.held?.path]);
+    },
+  );
+
   it('waits with one watch for the one before it, and reads again once that is gone', async () => {
     const first = contending();
     await clock.advance(0);

@@ -32,6 +32,9 @@ export const waitForPredecessor: ContestRules['blocker'] = (ahead) => {
   return before === undefined ? undefined : { gone: before };
 };
 
+/** The servers give out this number again and again, or negative ones: no order is left. */
+const LAST_NUMBER = 2 ** 31 - 1;
+
 /** Another client deleted the own znode. */
 const OWN_GONE = new Error();
 
@@ -121,6 +124,13 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     const { clock, path: parent } = recipe;
     const { path } = own;
     const name = path.slice(parent.length + 1);
+    const number = Number(placeOf(name, rules.kinds));
+    if (number < 0 || number >= LAST_NUMBER)
+      throw new RecipeError(
+        `${parent}: ZooKeeper has no more numbers for znodes there: remove it while no task uses it`,
+        'exhausted',
+        parent,
+      );
     const retry: Retry = (attempt) => wait.retryIn(session)(attempt);
     const list = () => retry((call) => session.children(parent, call));
     const beat = async () => {
@@ -141,7 +151,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
       const blocker = rules.blocker(inOrder(parent, names, rules.kinds, name));
       if (blocker === undefined) break;
       if (wait.isTry) throw wait.late();
-      const next = () => (isFresh() ? list() : both(list(), beat()));
+      const next = () => (isFresh() ? list() : Promise.all([list(), beat()]).then(([names]) => names));
       names = await (blocker === 'children'
         ? untilChange(wait, parent, names, session, next)
         : untilRemoved(wait, `${parent}/${blocker.gone}`, session, next));
@@ -157,8 +167,6 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     return this.hold({ session, path, token, deadline, onEnd }, recipe);
   }
 }
-
-const both = async <T>(first: Promise<T>, second: Promise<void>) => (await Promise.all([first, second]))[0];
 
 /**
  * The contenders, the first one first: by the text that follows the last occurrence of their recipe's name.

@@ -54,6 +54,8 @@ export type RecipeFault =
   | 'not-held'
   /** Under the recipe's path is a znode that is not the recipe's. */
   | 'foreign-znode'
+  /** All numbers for the znodes under the path have been given out. */
+  | 'exhausted'
   /** A znode has data that the recipe does not write. */
   | 'damaged'
   /** A write may have been carried out or not, and that cannot be found out any more. */

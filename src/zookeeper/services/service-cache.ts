@@ -1,3 +1,4 @@
+import { onAbort } from '../../core/base/abort.js';
 import { checkArguments, listOf, OBJECT } from '../../core/base/arguments.js';
 import { type ChildrenViewOptions, FollowedZnodes, type ViewContext } from '../client/children-view.js';
 import { nameAt } from '../client/znode-path.js';
@@ -124,6 +125,7 @@ export class WatchedInstances<P>
       onValue: (path, value) => value ?? reports.clear(path),
       onChange: () => this.#report(),
     });
+    onAbort(this.closed, () => options.onClose?.());
     this.#options = options;
     this.name = name;
     this.view.start();
@@ -137,12 +139,6 @@ export class WatchedInstances<P>
   /** How long changes may have gone unnoticed, in milliseconds; 0 while every change is seen. */
   get ageMs(): number {
     return this.stale === undefined ? 0 : this.#options.clock.monotonic() - this.stale.since;
-  }
-
-  override close(): void {
-    if (this.view.isClosed) return;
-    super.close();
-    this.#options.onClose?.();
   }
 
   #report() {

@@ -144,3 +144,23 @@ it('names both kinds where their scalar is opened as another one, and leaves wha
   const limit = await owned.read(owned.data.scalar('limit', OPEN));
   expect([limit.lifespan, limit.value]).toEqual(['ephemeral', 3]);
 });
+
+it('lets go of what is closed: data that is opened for each request does not fill the memory', async () => {
+  const { data, read, wait } = peers({});
+  const opened = await read(data.map('limit', OPEN));
+  opened.close();
+  opened.close = () => expect.fail('it is still known');
+  await wait(data.close());
+});
+
+it('removes the data of all kinds that have a name, where a path strategy keeps kinds apart', async () => {
+  const clock = new VirtualClock();
+  const tree = new Tree(clock);
+  const paths = { ...HASHED_PATHS, datum: ({ name }: { name: string }, kind: string) => `${kind}/${name}` };
+  const data = sharedData(tree, { clock, random: seededRandom(1), paths });
+  const at = (kind: string) => `${ROOT}/data/${kind}/limit`;
+  for (const kind of ['scalar', 'map']) tree.put(at(kind), '', undefined);
+  expect(await inVirtualTime(clock, data.remove('limit'))).toBe(true);
+  expect(['scalar', 'map'].map((kind) => tree.znodes.has(at(kind)))).toEqual([false, false]);
+  expect(await inVirtualTime(clock, data.remove('limit'))).toBe(false);
+});

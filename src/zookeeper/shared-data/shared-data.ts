@@ -1,3 +1,4 @@
+import { onAbort } from '../../core/base/abort.js';
 import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
@@ -18,7 +19,7 @@ import {
   type PathStrategy,
 } from './layout.js';
 import { NodeSupervisor, type SupervisorOptions } from './node-supervisor.js';
-import { Replica } from './replica.js';
+import { Replica, type Replicated } from './replica.js';
 import type { SharedValue } from './scalar-codec.js';
 import { SharedList } from './shared-list.js';
 
@@ -38,6 +39,8 @@ export interface OpenOptions extends DataCall {
   readonly lifespan?: Lifespan | undefined;
 }
 
+type Followed = Pick<Replica<Replicated>, 'close' | 'closed'>;
+
 /** Data that all nodes below one root share, in Monastery's layout. Closing it leaves the client open. */
 export class SharedData {
   readonly root: string;
@@ -47,7 +50,7 @@ export class SharedData {
   readonly contributions: Contributions;
   readonly #nodes = new Map<string, AnnouncedNode>();
   #supervisor: NodeSupervisor | undefined;
-  readonly #open = new Set<{ close(): void }>();
+  readonly #open = new Set<Followed>();
 
   /** @see sharedData */
   constructor(zookeeper: ZooKeeper, options: SharedDataOptions = {}) {
@@ -117,8 +120,8 @@ export class SharedData {
     const data = KINDS.map((kind) => new Datum(this.context, { address, kind, lifespan: 'persistent' }));
     const byPath = new Map(data.map((datum) => [datum.path, datum]));
     let isAny = false;
-    for (const datum of byPath.values())
-      isAny ||= await datum.attempted('it could not be removed', call, async (attempt) => {
+    for (const datum of byPath.values()) {
+      const isRemoved = await datum.attempted('it could not be removed', call, async (attempt) => {
         const znode = await attempt.session.read(datum.path, attempt.call);
         if (znode === undefined) return attempt.mayBeDone;
         datum.found(znode);
@@ -130,6 +133,8 @@ export class SharedData {
           await datum.multi(attempt, removals.slice(from, from + REMOVED_AT_ONCE));
         return (await attempt.session.remove(datum.path, -1, attempt.call)) || attempt.mayBeDone;
       });
+      isAny ||= isRemoved;
+    }
     return isAny;
   }
 
@@ -172,11 +177,10 @@ export class SharedData {
   async close(): Promise<void> {
     await this.#supervisor?.stop();
     for (const each of this.#open) each.close();
-    this.#open.clear();
     await Promise.all([this.contributions.close(), ...[...this.#nodes.values()].map((node) => node.leave())]);
   }
 
-  async #openDatum<D extends { close(): void }>(
+  async #openDatum<D extends Followed>(
     Opened: new (datum: Datum, contributions: Contributions) => D,
     kind: Kind,
     name: string,
@@ -185,8 +189,9 @@ export class SharedData {
     return this.#opened(new Opened(await this.#datum(kind, name, options), this.contributions));
   }
 
-  #opened<T extends { close(): void }>(handle: T): T {
+  #opened<T extends Followed>(handle: T): T {
     this.#open.add(handle);
+    onAbort(handle.closed, () => this.#open.delete(handle));
     return handle;
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { nodeIdOfRef, parseDiscoveryPath, parsePath } from './discovery-snapshot.js';
+import type { Znode } from '../../../zookeeper/client/zookeeper.js';
+import { entryOf, entryReport, nodeIdOfRef, parseDiscoveryPath, parsePath } from './discovery-snapshot.js';
 
 describe('a path in the discovery tree', () => {
   it.each([
@@ -92,3 +93,17 @@ describe('the requested path', () => {
     );
   });
 });
+
+it.each(['{"taskId":"a","nodeId":0,"version":1,"more":', '{"more":'])(
+  'the report on a znode can be written as JSON, however many levels its data have: %s',
+  (begin) => {
+    const deep = `${begin}${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
+    const znode = { data: Buffer.from(deep), stat: {} } as unknown as Znode;
+    const entry = entryOf('/discovery/nodes/00/08', { kind: 'node', nodeId: 0, clusterNodeId: 8 }, znode);
+    expect(JSON.parse(JSON.stringify(entryReport(entry)))).toMatchObject({
+      nodeId: 0,
+      data: null,
+      problem: expect.stringContaining('unreadable: {'),
+    });
+  },
+);

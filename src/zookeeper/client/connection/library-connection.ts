@@ -215,7 +215,10 @@ export class LibraryConnection {
     const { server, address, limitMs } = candidate;
     // A new ensemble is behind the state that this client has seen. It would refuse the client for ever,
     // instead of reporting the session as expired.
-    if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs)
+    if (
+      this.#suspendedAt !== undefined &&
+      clock.monotonic() - this.#suspendedAt > this.client.getSessionTimeout()
+    )
       manager.zxid = Buffer.alloc(8);
     const attempt: ConnectionAttempt = { server: formatServer(server), over: new AbortController() };
     this.#attempt = attempt;

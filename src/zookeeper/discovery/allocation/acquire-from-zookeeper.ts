@@ -7,6 +7,7 @@ import { detached, type Lease, type LeaseListener } from '../../../core/lease/mo
 import { harmless, type LeaseTracer } from '../../../core/lease/model/lease-tracer.js';
 import { whileStoreIsAway } from '../../../core/lease/session/store-retry.js';
 import { BoundSession } from '../../client/bound-session.js';
+import { catchUp } from '../../client/retry.js';
 import { SessionDeadline } from '../../client/session-deadline.js';
 import {
   isFault,
@@ -231,9 +232,11 @@ class IdAllocator {
     } catch (error) {
       if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return undefined;
       if (!isFault(error, 'connection-loss', 'timeout')) throw error;
+      // The next server may lag behind the claim.
+      await this.#retry((call) => catchUp(session, path, call));
     }
     const deadline = new SessionDeadline(timeoutMs, (at) => session.heardBy(at));
-    // Reads of a session come after its writes, so this is certain.
+    // Reads of a session come after its answered writes, so this is certain.
     const claim = await this.#retry((call) => session.read(path, call));
     if (claim === undefined || !isOurs(claim, session.sessionId, claimer.nonce)) return undefined;
     deadline.answered(sentAt);

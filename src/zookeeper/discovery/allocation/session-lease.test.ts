@@ -10,6 +10,7 @@ import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clo
 import type { LeaseEvent } from '../../../core/lease/model/lease.js';
 import { BoundSession } from '../../client/bound-session.js';
 import type { SessionState } from '../../client/session-state.js';
+import type { Znode } from '../../client/zookeeper.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
 
 // The deadline, and the calls of unknown outcome, in virtual time. What servers really do is tested on real
@@ -254,16 +255,23 @@ describe('claiming an id', () => {
   const idsIn = (zookeeper: ScriptedZooKeeper) =>
     [...zookeeper.znodes.keys()].filter((path) => /nodes\/00\/../.test(path));
 
-  it('takes a claim whose answer was lost for its own, and claims no second id (rule 5)', async () => {
+  it('takes a claim whose answer was lost for its own where the next server lags behind it, and claims no second id (rule 5)', async () => {
     attempts = 0;
-    const { pending, zookeeper } = await hold({}, (script) => {
-      script.fault = onClaim(async (apply) => {
+    const { pending, zookeeper, clock } = await hold({}, (script) => {
+      let unseen: Znode | undefined;
+      script.fault = onClaim(async (apply, attempt) => {
+        // A write brings the server up to date.
+        if (unseen) script.znodes.set(PATH, unseen);
+        if (attempt > 1) return;
         apply();
+        unseen = script.znodes.get(PATH);
+        script.znodes.delete(PATH);
         throw fails('connection-loss', 'unknown');
       });
     });
+    await clock.advance(0);
     expect((await pending).id).toBe(0);
-    expect([idsIn(zookeeper), attempts]).toEqual([[PATH], 1]);
+    expect([idsIn(zookeeper), attempts]).toEqual([[PATH], 2]);
   });
 
   it('tries again if the claim of unknown outcome was not applied', async () => {
@@ -275,7 +283,7 @@ describe('claiming an id', () => {
     });
     await clock.advance(1_000);
     await pending;
-    expect([idsIn(zookeeper).length, attempts]).toEqual([1, 2]);
+    expect([idsIn(zookeeper).length, attempts]).toEqual([1, 3]);
   });
 
   it('begins again in the next session when the first one ends on the way, and leaves the first one’s znodes to it', async () => {

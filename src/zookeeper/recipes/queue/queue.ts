@@ -30,7 +30,7 @@ export interface QueueOptions extends RecipeOptions {
  * A queue, in the order in which the servers numbered the items. Each taker that waits has one watch on all
  * items, as Curator's have: the more takers wait, the more of them are woken in vain.
  */
-export interface Queue<T> extends AsyncIterable<T> {
+export interface Queue<T> extends AsyncIterable<T>, AsyncDisposable {
   /**
    * Puts an item at the end. Gives up after 5 s by default, and does not try twice.
    *
@@ -52,6 +52,13 @@ export interface Queue<T> extends AsyncIterable<T> {
    * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
    */
   take(options?: WaitOptions): Promise<T>;
+  /**
+   * Puts back at the end what was taken with another item, in one znode, and was not handed out. An iteration
+   * that ends does so too.
+   *
+   * @throws as {@link put}
+   */
+  [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
@@ -171,9 +178,12 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     try {
       yield* this.#items(signal);
     } finally {
-      // A znode may hold several items: other takers get the rest.
-      for (const left of this.#taken.splice(0)) await this.#putBack(left);
+      await this[Symbol.asyncDispose]();
     }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const left of this.#taken.splice(0)) await this.#putBack(left);
   }
 
   /** Whether it may be handed out; puts it back if not. */
@@ -188,7 +198,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
   }
 
   async #putBack({ item }: Claim<T>): Promise<void> {
-    if (!Buffer.isBuffer(item)) await item[Symbol.asyncDispose]();
+    await (Buffer.isBuffer(item) ? this.put(item) : item[Symbol.asyncDispose]());
   }
 
   async *#items(signal: AbortSignal | undefined): AsyncGenerator<T, void> {

@@ -6,7 +6,6 @@ import { isDubboFolder } from './dubbo-instance.js';
 import { checkInstance, SERVICE_TYPES } from './new-instance.js';
 import {
   isSpringPayload,
-  MAX_NESTING,
   PAYLOAD,
   type PayloadCodec,
   payloadJson,
@@ -148,32 +147,19 @@ function parseFields(data: Buffer): Partial<Record<string, unknown>> {
     () => UTF8.decode(data),
   );
   const fields = orThrow(
-    () => new Error('is not JSON'),
+    (error) => new Error(error instanceof RangeError ? `has ${error.message}` : 'is not JSON'),
     () => parseExactJson(text),
   );
-  if (text.length > MAX_NESTING && isNestedTooDeeply(fields))
-    throw new Error(`has more than ${MAX_NESTING} levels of JSON`);
   if (!isObject(fields)) throw new Error('is not a JSON object');
   return fields;
 }
 
-function orThrow<T>(problem: () => Error, read: () => T): T {
+function orThrow<T>(problem: (error: unknown) => Error, read: () => T): T {
   try {
     return read();
-  } catch {
-    throw problem();
+  } catch (error) {
+    throw problem(error);
   }
-}
-
-/** Level by level: a deep value would exhaust the stack of a recursive walk. */
-function isNestedTooDeeply(value: unknown) {
-  const isNested = (each: unknown) => typeof each === 'object' && each !== null;
-  let level = [value].filter(isNested);
-  for (let depth = 1; level.length > 0; depth += 1) {
-    if (depth > MAX_NESTING) return true;
-    level = level.flatMap((each) => Object.values(each as object)).filter(isNested);
-  }
-  return false;
 }
 
 /** The longest excerpt of foreign data in a message. */

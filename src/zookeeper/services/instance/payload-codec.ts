@@ -1,5 +1,6 @@
 import { checkArguments, having } from '../../../core/base/arguments.js';
 import { ConfigError } from '../../../core/base/errors.js';
+import { MAX_NESTING } from '../../../core/base/fields.js';
 import { Kind, shortened, wrongValue } from '../shortened.js';
 import type { ServiceInstance, UriSpec } from './service-instance.js';
 import { springUriSpec } from './uri-spec.js';
@@ -31,12 +32,6 @@ export const jsonPayload: PayloadCodec<unknown> = {
   encode: (payload) => payload,
   decode: (json) => json,
 };
-
-/**
- * Jackson's own bound, from its version 2.15 on; Debian's has it earlier. The instance itself is one level of
- * it.
- */
-export const MAX_NESTING = 1_000;
 
 /** The form of a Java class name in a type that is the first item of an array: `["java.lang.Long", 7]`. */
 const CLASS_NAME = /^[\p{L}_$][\p{L}\p{N}_$]*(?:\.[\p{L}_$][\p{L}\p{N}_$]*)+$/u;

@@ -126,6 +126,10 @@ describe('nodelease zk queue', () => {
     await queue(client, '/work', { format: 'distributed' }).put(Buffer.from([0xff, 0xfe]));
     expect(await client.children('/work')).toEqual(['queue-0000000000']);
     expect(await zk('queue take /work --json')).toEqual(well('{"base64":"//4="}\n'));
+    const both = Buffer.from('0001000101000000016101000000016202', 'hex');
+    await client.create('/work/queue-', both, 'persistent-sequential');
+    expect(await zk('queue take /work')).toEqual(well('a\n'));
+    expect(await zk('queue take /work')).toEqual(well('b\n'));
     await queue(client, '/work', { format: 'distributed' }).put(Buffer.from([0xff, 0xfe]));
     const piped = runProcess(
       'sh',

@@ -129,6 +129,23 @@ describe.each([
 describe('a distributed queue', () => {
   const THREE = Buffer.from('0001000101000000036f6e65010000000374776f0100000005746872656502', 'hex');
 
+  it('leaves to others what is left of a znode with several items, at the end of an iteration or of the taker', async () => {
+    const client = await scene.open();
+    const others = queue(client, PATH, ONCE);
+    await client.createWithParents(`${PATH}/queue-`, THREE, 'persistent-sequential');
+    for await (const item of queue(client, PATH, ONCE)) {
+      expect(`${item}`).toBe('one');
+      break;
+    }
+    expect([await others.take(), await others.take()].map(String)).toEqual(['two', 'three']);
+    await client.create(`${PATH}/queue-`, THREE, 'persistent-sequential');
+    {
+      await using mail = queue(client, PATH, ONCE);
+      expect(`${await mail.take()}`).toBe('one');
+    }
+    expect([await others.take(), await others.take()].map(String)).toEqual(['two', 'three']);
+  });
+
   it('hands out one by one what a member in Java put into one znode', async () => {
     const client = await scene.open();
     await client.createWithParents(`${PATH}/queue-`, THREE, 'persistent-sequential');

@@ -73,6 +73,7 @@ describe('nodelease discovery serve', () => {
     expect(await (await fetch(`${url}/v1/service/orders`)).json()).toEqual([{ ...ONE, payload: null }]);
     expect(await (await fetch(`${url}/v1/anyservice/orders`)).json()).toEqual({ ...ONE, payload: null });
     expect(await (await fetch(`${url}/openapi.json`)).json()).toMatchObject({ openapi: '3.1.0' });
+    expect((await fetch(`${url}/v1/service/%ff/one`, put({ ...ONE, name: '%ff' }))).status).toBe(400);
     const begun = performance.now();
     server.kill('SIGTERM');
     expect(await server.exit).toEqual({ code: 0, signal: null });
