@@ -29,28 +29,30 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
       return ExitCode.ok;
     });
   if (command.length === 0) throw new UsageError('no command given: expected one after --, or --forget');
-  let caughtUp = false;
-  return runHeldCommand(call, {
+  /** The exit code of the run for a missed tick: nothing else says that it has failed. */
+  let caughtUp: number | undefined;
+  const last = await runHeldCommand(call, {
     command,
     acquire: async (request) => {
       const options = await lockOptions(call, name, request, 'its ticks');
-      const run = await oncePer(store, { ...options, ...plan, catchUp: catchUp && !caughtUp });
+      const run = await oncePer(store, { ...options, ...plan, catchUp: catchUp && caughtUp === undefined });
       if (run) logRun(run, request.log);
       else
         request.log.info(
           { lock: name },
           `nothing to do: the due tick of ${name} is claimed, or was missed during another run`,
         );
-      caughtUp ||= run?.isCatchUp ?? false;
       return run;
     },
     variables: ({ tick }) => ({ LOCK_NAME: name, ONCE_TICK: formatTime(tick) }),
     end: async (run, exitCode) => {
       const succeeded = exitCode === ExitCode.ok;
+      if (run.isCatchUp) caughtUp = exitCode;
       await (succeeded ? run.complete() : run.release());
       return run.isCatchUp || (!succeeded && run.attempt <= retry);
     },
   });
+  return last || (caughtUp ?? ExitCode.ok);
 }
 
 /** Says which tick it is, and what has become of those before it. */

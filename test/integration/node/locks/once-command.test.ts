@@ -63,13 +63,13 @@ describe('nodelease once', () => {
     expect(messages(next).join('\n')).toMatch(/the outcome of tick .* is unknown/);
   }, 60_000);
 
-  it('with --catch-up the due tick runs also after a missed one that has failed', async () => {
+  it('with --catch-up the due tick runs also after a missed one that has failed, and the exit code shows that failure', async () => {
     expect((await once('true').exit).code).toBe(0);
     const file = join(folder, 'store/locks/report/tick.json');
     const early = (_: string, tick: string) => `"tick":${Number(tick) - 3 * 86_400_000}`;
     writeFileSync(file, readFileSync(file, 'utf8').replace(/"tick":(\d+)/, early));
-    const run = once('echo $ONCE_TICK; [ $LOCK_TOKEN = 3 ]', '--catch-up');
-    expect((await run.exit).code).toBe(0);
+    const run = once('echo $ONCE_TICK; [ $LOCK_TOKEN = 3 ] || exit 7', '--catch-up');
+    expect((await run.exit).code).toBe(7);
     const [missed = 0, due = 0] = run.stdout().trim().split('\n').map(Date.parse);
     expect(due - missed).toBe(86_400_000);
   }, 60_000);
