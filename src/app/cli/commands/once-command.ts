@@ -29,13 +29,16 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
       return ExitCode.ok;
     });
   if (command.length === 0) throw new UsageError('no command given: expected one after --, or --forget');
-  /** The exit code of the run for a missed tick: nothing else says that it has failed. */
-  let caughtUp: number | undefined;
+  let caughtUp = false;
+  /** That of the run before, which may be claimed again. */
+  let tick: number | undefined;
+  /** Of the runs here: where nothing is left to run, or another tick, only these say that they have failed. */
+  const codes = { missed: 0, due: 0 };
   const last = await runHeldCommand(call, {
     command,
     acquire: async (request) => {
       const options = await lockOptions(call, name, request, 'its ticks');
-      const run = await oncePer(store, { ...options, ...plan, catchUp: catchUp && caughtUp === undefined });
+      const run = await oncePer(store, { ...options, ...plan, tick, catchUp: catchUp && !caughtUp });
       if (run) logRun(run, request.log);
       else
         request.log.info(
@@ -47,12 +50,15 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
     variables: ({ tick }) => ({ LOCK_NAME: name, ONCE_TICK: formatTime(tick) }),
     end: async (run, exitCode) => {
       const succeeded = exitCode === ExitCode.ok;
-      if (run.isCatchUp) caughtUp = exitCode;
       await (succeeded ? run.complete() : run.release());
-      return run.isCatchUp || (!succeeded && run.attempt <= retry);
+      codes[run.isCatchUp ? 'missed' : 'due'] = exitCode;
+      caughtUp ||= run.isCatchUp;
+      if (run.isCatchUp) return true;
+      tick = run.tick;
+      return !succeeded && run.attempt <= retry;
     },
   });
-  return last || (caughtUp ?? ExitCode.ok);
+  return last || codes.due || codes.missed;
 }
 
 /** Says which tick it is, and what has become of those before it. */

@@ -51,6 +51,13 @@ describe('nodelease once', () => {
     expect(readFileSync(file, 'utf8')).toBe('1\n2\n');
   }, 60_000);
 
+  it('with --retry a command that takes longer than its period, and fails, ends with its exit code at the next tick', async () => {
+    const words = ['once', 'report', '--store', store, '--every', '1s', '--retry', '5'];
+    const run = runCli([...words, '--', '/bin/sh', '-c', 'echo $ONCE_TICK; sleep 1.2; exit 3']);
+    expect((await run.exit).code).toBe(3);
+    expect(run.stdout()).toMatch(/^\S+\n$/);
+  }, 60_000);
+
   it('with --retry a command that was killed with its host runs again at one that waits, and not twice at a time', async () => {
     const script = 'echo token $LOCK_TOKEN; [ $LOCK_TOKEN = 1 ] && sleep 300; true';
     const options = ['--retry', '1', '--duration', '2s', '--wait-poll', '100ms'];
