@@ -9,6 +9,7 @@ import {
   released,
   renewed,
   retired,
+  revived,
 } from '../../core/lease/model/lease-state.js';
 import type { PastObject } from '../../core/store/lease-store.js';
 import { encodeMap, type ShardMap } from '../../node/shards/shard-map.js';
@@ -168,6 +169,16 @@ const PLANTED: readonly (readonly [what: string, breach: Breach, plant: (scene: 
       settings(50, { generation: 2 });
     },
   ],
+  [
+    'a retired id that is given back with an earlier expiry',
+    'foreign-write',
+    ({ lease }) => {
+      const gone = retired(released(held(1), 0, BEGIN), 1);
+      lease(20, released(held(1), 0, BEGIN));
+      lease(21, gone);
+      lease(40, { ...revived(gone, 2), timestamp: BEGIN + 1 } as LeaseState);
+    },
+  ],
   ['a removed lease object', 'deleted', ({ put }) => put('0.json', 20, undefined)],
   ['removed settings', 'deleted', ({ put }) => put('cluster.json', 20, undefined)],
   ['an object that is gone with all its versions', 'deleted', ({ states }) => states.delete('0.json')],
@@ -291,6 +302,18 @@ describe('an audit', () => {
     lease(50, held(2 ** 41, { epoch: mark }));
     const { breaches, lost } = judged();
     expect({ breaches, lost }).toEqual({ breaches: [], lost: 0 });
+  });
+
+  it('knows the retired ids that scale gives back after the settings were lost', () => {
+    const { lease, judged } = scene();
+    lease(10, held(1));
+    const gone = [retired(evicted(held(1)), 3), retired({ kind: 'vacant' }, 3)] as const;
+    for (const [id, state] of gone.entries()) {
+      lease(20, state, `${id}.json`);
+      lease(40, revived(state, 4), `${id}.json`);
+    }
+    lease(60, held(3));
+    expect(judged().breaches).toEqual([]);
   });
 
   it('knows a repaired object, and reports the damage alone', () => {

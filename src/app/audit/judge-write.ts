@@ -1,4 +1,5 @@
-import { type LeaseState, timestampOf, versionOf } from '../../core/lease/model/lease-state.js';
+import { isDeepStrictEqual } from 'node:util';
+import { type LeaseState, revived, timestampOf, versionOf } from '../../core/lease/model/lease-state.js';
 import type { TenureEnd } from '../../core/lease/model/tenure-history.js';
 import type { TickRecord } from '../../node/locks/tick.js';
 import type { Shard, ShardMap } from '../../node/shards/shard-map.js';
@@ -46,6 +47,9 @@ export function judgeWrite(
 ): Step {
   const rise = versionOf(newer) - versionOf(older);
   if (rise < 0) return 'version-fell';
+  // By `scale`, where a lost `cluster.json` has left the id retired.
+  const reopened = older.kind === 'retired' && revived(older, older.generation + 1);
+  if (isDeepStrictEqual(newer, reopened)) return 'written';
   // The unique ids of a tenure end before its timestamp, and those of the next one begin after it.
   const isBack = !damaged && timestampOf(newer) < timestampOf(older);
   if (newer.kind === 'held') {

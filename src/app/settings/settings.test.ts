@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { TestAuthority } from '../../../test/support/certificates.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { CLUSTER_DEFAULTS } from '../../core/lease/model/cluster-config.js';
+import { formatSetting, upToOneDay } from '../../core/settings/setting.js';
 import { isServiceLink } from '../../core/settings/sources.js';
 import { readSettings } from './settings.js';
 import { environmentName, ROWS, SETTINGS, type SettingName } from './settings-table.js';
@@ -36,6 +37,19 @@ describe('settings', () => {
       nodes: CLUSTER_DEFAULTS.nodes,
       durationMs: CLUSTER_DEFAULTS.durationMs,
     });
+  });
+
+  it('of time can be given as their defaults are written, and as answers show them', () => {
+    const defaults = SETTINGS.flatMap(({ kind, default: usual = '' }) =>
+      kind.argument === 'time' && /^[\d.]+[a-z]+$/.test(usual) ? [() => kind.parse(usual, usual)] : [],
+    );
+    expect(defaults.length).toBeGreaterThan(5);
+    for (const parse of defaults) expect(parse).not.toThrow();
+    for (const ms of [1, 999, 1_001, 1_200, 4_035, 90_000, 5_400_000])
+      expect(upToOneDay.parse(formatSetting(ms), 'time')).toBe(ms);
+    expect(upToOneDay.parse('1.5h', 'time')).toBe(5_400_000);
+    for (const text of ['1.5ms', '1.0005s', '.5s', '1.s', '1,5s'])
+      expect(() => upToOneDay.parse(text, 'time')).toThrow('expected a time such as');
   });
 
   it('of data directories are of use without discovery', () => {

@@ -1,7 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COUNT, counts, RIGHT, servedShards, warnings } from '../../../test/support/served-shards.js';
 import { inVirtualTime, settled } from '../../../test/support/virtual-clock.js';
-import { decodeMap, SHARDS_KEY } from '../../node/shards/shard-map.js';
+import { CLUSTER_KEY, encodeCluster, newCluster } from '../../core/lease/model/cluster-config.js';
+import { leapt } from '../../core/lease/model/lease-state.js';
+import { decodeMap, encodeMap, ownerless, SHARDS_KEY } from '../../node/shards/shard-map.js';
 
 let { clock, bucket, node, close } = servedShards();
 beforeEach(() => {
@@ -153,6 +155,25 @@ describe('the shards of a node', () => {
     ]);
     await clock.advance(1_000);
     expect((await first.shards()).stopping).toEqual(stopping);
+  });
+
+  it('stop and fail under the tokens of a map that was repaired, which are made of the time', async () => {
+    const floor = leapt(0, Date.UTC(2027, 0));
+    const settings = newCluster({ nodes: 4, durationMs: 15_000, graceMs: 1_000 });
+    const shards = { count: COUNT, floor, created: true };
+    bucket.create(CLUSTER_KEY, encodeCluster({ ...settings, shards }), {});
+    bucket.create(SHARDS_KEY, encodeMap(ownerless(floor + 1, COUNT)), {});
+    const first = await node();
+    await first.follow();
+    await clock.advance(5_000);
+    await node();
+    await clock.advance(30_000);
+    const { owned, stopping } = await first.shards();
+    expect(stopping).toHaveLength(4);
+    for (const each of stopping) expect(await first.stopped(each)).toBe(204);
+    const [{ shard, token } = { shard: -1, token: -1 }] = owned;
+    expect(token).toBeGreaterThan(1e15);
+    expect(await first.failed(shard, token)).toBe(204);
   });
 
   it('are not stopped by an answer without a token that may repeat the one to an earlier stop', async () => {

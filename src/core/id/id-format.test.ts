@@ -152,11 +152,11 @@ describe('a layout', () => {
       () => idLayout({ timeBits: 34, nodeBits: 6, sequenceBits: 23 }),
       'layout.sequenceBits: expected a whole number from 0 to 22, got 23',
     ],
-    [() => snowflake(-1), 'layout.epochMs: expected whole milliseconds since the Unix epoch'],
-    [() => snowflake(1.5), 'layout.epochMs: expected whole milliseconds'],
+    [() => snowflake(-1), 'layout.epochMs: expected a whole number from 0 to 281474976710655'],
+    [() => snowflake(1.5), 'layout.epochMs: expected a whole number from 0'],
     [
       () => snowflake(2 ** 48),
-      'layout.epochMs: expected whole milliseconds since the Unix epoch, 0 to 281474976710655, got 281474976710656',
+      'layout.epochMs: expected a whole number from 0 to 281474976710655 (milliseconds since the Unix epoch), got 281474976710656',
     ],
     [
       () => idLayout({ timeBits: 41, nodeBits: 10, sequenceBits: 12, lowest: 'time' as never }),

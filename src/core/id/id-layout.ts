@@ -82,13 +82,7 @@ export function idLayout(options: IdLayoutOptions): IdLayout {
     const given = `${timeBits} + ${sequenceBits} + ${nodeBits} = ${sum}`;
     throw new ConfigError('layout', given, 'bits of time, sequence and node that make 63 or 64');
   }
-  if (!Number.isSafeInteger(epochMs) || epochMs < 0 || epochMs >= MAX_TIME) {
-    throw new ConfigError(
-      'layout.epochMs',
-      epochMs,
-      `whole milliseconds since the Unix epoch, 0 to ${MAX_TIME - 1}`,
-    );
-  }
+  checkWhole('layout.epochMs', epochMs, 0, MAX_TIME - 1, ' (milliseconds since the Unix epoch)');
   if (lowest !== 'node' && lowest !== 'sequence')
     throw new ConfigError('layout.lowest', lowest, "'node' or 'sequence'");
   return { name, epochMs, timeBits, sequenceBits, nodeBits, lowest };

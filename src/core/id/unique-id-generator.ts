@@ -26,6 +26,8 @@ export interface UniqueIdGeneratorOptions {
   readonly advanceMs?: number | undefined;
 }
 
+/** The most that the times of ids may lag behind, or be ahead of that, in milliseconds. */
+const MAX_DISTANCE_MS = 3_600_000;
 /** How long a reading of the clock is used while the event loop runs, in milliseconds. */
 const FRESH_MS = 100;
 /**
@@ -107,8 +109,8 @@ export class UniqueIdGenerator {
     checkWhole('node', node, 0, 2 ** nodeBits - 1, `, since layout ${name} has ${nodeBits} bits for it`);
     if (layout.epochMs > time.now())
       throw new ConfigError('layout.epochMs', layout.epochMs, 'a time in the past');
-    checkMs('lagMs', lagMs);
-    checkMs('advanceMs', advanceMs);
+    checkWhole('lagMs', lagMs, 0, MAX_DISTANCE_MS, ' (milliseconds)');
+    checkWhole('advanceMs', advanceMs, 0, MAX_DISTANCE_MS, ' (milliseconds)');
     this.node = node;
     this.#layout = layout;
     this.#time = time;
@@ -333,11 +335,6 @@ export class UniqueIdGenerator {
     this.#isTicking = false;
     this.#settle();
   }
-}
-
-function checkMs(name: string, ms: number): void {
-  if (!Number.isInteger(ms) || ms < 0 || ms > 3_600_000)
-    throw new ConfigError(name, ms, 'whole milliseconds from 0 to 3600000');
 }
 
 function stepOf({ lowest, nodeBits }: IdLayout): number {

@@ -53,7 +53,7 @@ const UNITS: Readonly<Record<string, number>> = {
  * @throws {ConfigError} naming the setting `label` for anything else, and outside of the bounds
  */
 export function parseInteger(text: string, label: string, min: number, max: number): number {
-  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= min && value <= max))
     throw new ConfigError(label, text, `a whole number from ${min} to ${max}`);
   return value;
@@ -99,7 +99,7 @@ interface DurationBounds {
   readonly open?: boolean;
 }
 
-/** A time such as `500ms`, `15s` or `1h`, in milliseconds. */
+/** A time such as `500ms`, `1.5s` or `1h`, in milliseconds. */
 export function duration({
   min = 0,
   minWhy,
@@ -114,9 +114,9 @@ export function duration({
     argument: 'time',
     range: min > 1 ? `${formatSetting(min)} to ${formatSetting(max)}` : `up to ${formatSetting(max)}`,
     parse: (text, label) => {
-      const [, digits, unit = ''] = /^(\d{1,12})(ms|s|m|h|d)$/.exec(text) ?? [];
+      const [, digits, unit = ''] = /^(\d{1,12}(?:\.\d{1,3}(?!ms))?)(ms|s|m|h|d)$/.exec(text) ?? [];
       if (digits === undefined) throw new ConfigError(label, text, 'a time such as 500ms, 15s, 2m or 1h');
-      const ms = Number(digits) * (UNITS[unit] ?? 1);
+      const ms = Math.round(Number(digits) * (UNITS[unit] ?? 1));
       if (ms < min) throw new ConfigError(label, text, `${atLeast}${because(minWhy)}`);
       if (ms > max) throw new ConfigError(label, text, `at most ${formatSetting(max)}${because(maxWhy)}`);
       return ms;

@@ -250,6 +250,39 @@ describe('with retry, a tick', () => {
     expect(await inVirtualTime(clock, waiting)).toBeUndefined();
   });
 
+  it('is claimed again, and no later one, where it is asked for', async () => {
+    const { process, once, clock, record, tick } = await hourly();
+    await (await once(process(), { retry: 2 }))?.release();
+    const second = await once(process(), { retry: 2, tick });
+    expect(second).toMatchObject({ attempt: 2, tick });
+    await toHour(clock, -60_000);
+    await second?.release();
+    // The next one comes in a minute: another call waits for it.
+    expect(await once(process(), { retry: 1, tick })).toBeUndefined();
+    expect(clock.now()).toBeLessThan(tick + HOUR);
+    await toHour(clock, 1_000);
+    expect(await once(process(), { retry: 2, tick })).toBeUndefined();
+    expect(record()).toMatchObject({ tick, attempt: 2 });
+    expect(await once(process(), { retry: 2 })).toMatchObject({ attempt: 1, tick: tick + HOUR });
+  });
+
+  it('is not claimed again where it is over when the lock is free', async () => {
+    const { process, once, clock, record, tick } = await hourly();
+    await (await once(process(), { retry: 1 }))?.release();
+    await toHour(clock, -8_000);
+    let isHeld = false;
+    const host = process({
+      network: async (call, apply) => {
+        if (isHeld && ofTick(call) === 'read' && clock.now() < tick + HOUR) throw UNREACHABLE;
+        isHeld ||= call.operation === 'replace';
+        return apply();
+      },
+    });
+    expect(await once(host, { retry: 1, tick })).toBeUndefined();
+    expect(isHeld).toBe(true);
+    expect(record()).toMatchObject({ tick, attempt: 1 });
+  });
+
   it('has not succeeded once it was given up', async () => {
     const { process, once, record } = await hourly();
     const run = await once(process(), { retry: 1 });

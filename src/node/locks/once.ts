@@ -1,5 +1,5 @@
 import { anySignal } from '../../core/base/abort.js';
-import { checkArguments, FLAG, whole } from '../../core/base/arguments.js';
+import { checkArguments, FLAG, maybe, whole } from '../../core/base/arguments.js';
 import { sleepUntil } from '../../core/base/clock.js';
 import { StoreUnusableError, WaitTimeoutError } from '../../core/base/errors.js';
 import { systemClock } from '../../core/base/system.js';
@@ -24,6 +24,10 @@ export interface OnceOptions extends Omit<LockOptions, 'store'>, SchedulePlan {
    * whose task is killed between its claim and its start. @default 0
    */
   readonly retry?: number | undefined;
+  /**
+   * Only this tick, that of a run before: to claim it again with `retry`, and not the next one. @default the due one
+   */
+  readonly tick?: number | undefined;
   /** Whether, of the ticks that were missed, the latest runs before the due one. @default false */
   readonly catchUp?: boolean | undefined;
 }
@@ -32,7 +36,7 @@ export interface OnceOptions extends Omit<LockOptions, 'store'>, SchedulePlan {
 const JITTER = { share: 1 / 10, maxMs: 5_000 };
 const MAX_RETRIES = 1_000;
 /** The options that a lock has not. */
-const OWN = ['name', 'every', 'offset', 'cron', 'tz', 'retry', 'catchUp'];
+const OWN = ['name', 'every', 'offset', 'cron', 'tz', 'retry', 'tick', 'catchUp'];
 
 /**
  * Claims the due tick of a schedule, which no other task of the store has run or will run.
@@ -90,9 +94,11 @@ function claimedTick(body: string): number {
 /** What one task does to claim a tick. */
 async function openClaims(store: LockStore, options: OnceOptions) {
   checkArguments({ options });
-  const { name, every, offset, cron, tz, retry = 0, catchUp = false, ...rest } = options;
+  const { name, every, offset, cron, tz, retry = 0, tick: only, catchUp = false, ...rest } = options;
+  const last = only ?? Number.POSITIVE_INFINITY;
   checkLock(name, { ...rest, store }, OWN);
-  checkArguments({ retry, catchUp }, { retry: whole(0, MAX_RETRIES), catchUp: FLAG });
+  const kinds = { retry: whole(0, MAX_RETRIES), tick: maybe(whole(0)), catchUp: FLAG };
+  checkArguments({ retry, tick: only, catchUp }, kinds);
   const { clock = systemClock, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
   const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
   const known = { ...(await withDefaults(rest)), store };
@@ -111,7 +117,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     const periodMs = schedule.next(clock.now()) - schedule.last(clock.now());
     const jitterMs = Math.min(JITTER.maxMs, periodMs * JITTER.share);
     // A task waits for one tick, also while another one runs on: the next call is for the next one.
-    const latest = { due: Number.POSITIVE_INFINITY, soon: Number.POSITIVE_INFINITY };
+    const latest = { due: last, soon: only === undefined ? last : 0 };
     for (let waitMs = 0; ; ) {
       await sleepUntil(clock, clock.monotonic() + waitMs + random.next() * jitterMs, signal);
       const state = await ticks.look(signal);
@@ -153,7 +159,7 @@ async function openClaims(store: LockStore, options: OnceOptions) {
       const { previous, etag, ...state } = await ticks.look(either.signal);
       const cluster = await ticks.away(either.signal)((call) => readCluster(session, call));
       if (previous === undefined && cluster?.config.once) throw ticks.damaged('is gone');
-      if (state.status !== 'due') return undefined;
+      if (state.status !== 'due' || state.tick > last) return undefined;
       const record = ticks.record(state.claim, lock.token);
       const own = await ticks.write(record, etag, ticks.away(either.signal, until)).catch(unknown);
       if (own === undefined) return undefined;

@@ -1,12 +1,7 @@
 import { onAbort } from '../../core/base/abort.js';
-import { checkKnown } from '../../core/base/arguments.js';
+import { checkArguments, checkKnown, MS, oneOf } from '../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
-import {
-  AcquireTimeoutError,
-  ConfigError,
-  StoreUnusableError,
-  WaitTimeoutError,
-} from '../../core/base/errors.js';
+import { AcquireTimeoutError, StoreUnusableError, WaitTimeoutError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { checkWanted } from '../../core/lease/model/cluster-config.js';
 import type { LeaseLostError } from '../../core/lease/model/lease.js';
@@ -159,10 +154,7 @@ export function checkLock(name: string, options: LockOptions, more: readonly str
   const isMade = typeof options.store === 'function';
   checkOptions(isMade ? { ...options, store: undefined } : options, '', names);
   const { timeoutMs = 0, keeper = 'inline' } = options;
-  if (!(typeof timeoutMs === 'number' && timeoutMs >= 0))
-    throw new ConfigError('timeoutMs', timeoutMs, 'milliseconds, at least 0');
-  if (keeper !== 'inline' && keeper !== 'worker')
-    throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
+  checkArguments({ timeoutMs, keeper }, { timeoutMs: MS, keeper: oneOf('inline', 'worker') });
   if (options.store === undefined) defaultStore();
   if (typeof options.store === 'string') refuseLock(options.store);
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { leapt } from '../../core/lease/model/lease-state.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
 import { leaseChanges } from './lease-changes.js';
 
@@ -78,6 +79,14 @@ describe('a change of a lease between two scans', () => {
     expect(leaseChanges([{ ...was, age: overdue.age }], [now], between)).toMatchObject([
       { kind: 'taken-over', previousTaskId: 'task-26' },
     ]);
+  });
+
+  it('is one tenure where the version leaps, since the store has gone back', () => {
+    const now = { ...held, version: leapt(1, Date.UTC(2027, 0)) + 1, taskId: 'b' };
+    for (const was of [held, { ...released, version: 1 }])
+      expect(leaseChanges([was], [now], { sinceMs: 1_000 })).toMatchObject([
+        { kind: 'acquired', text: `b acquired node id 0 at version ${now.version}` },
+      ]);
   });
 
   it('is an eviction when the version rises without a tenure', () => {

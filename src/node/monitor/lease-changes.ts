@@ -1,5 +1,5 @@
 import type { ClusterConfig } from '../../core/lease/model/cluster-config.js';
-import { mayExceed } from '../../core/lease/model/lease-state.js';
+import { mayExceed, PER_SECOND } from '../../core/lease/model/lease-state.js';
 import type { NodeStatus } from '../../core/lease/operate/inspect.js';
 import type { ClusterEvent } from '../wire/cluster-snapshot.js';
 import { problemOf } from './listed-cluster.js';
@@ -67,7 +67,8 @@ function leaseChange(
     return wasDamaged ? undefined : change('damaged', `node id ${id} is damaged: ${problem}`);
   if (isHeld(now) && taskId !== null && (!isHeld(was) || was?.version !== version)) {
     const tenures = countsVersions && was !== undefined && !wasDamaged ? version - was.version : 1;
-    if (tenures > 1) {
+    // A store that has gone back makes it leap (rule 12).
+    if (tenures > 1 && tenures < PER_SECOND) {
       // An eviction counts as one.
       const text = `${taskId} holds node id ${id} at version ${version}: up to ${tenures} tenures since the last look`;
       return change('acquired', text, { taskId });

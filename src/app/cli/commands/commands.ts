@@ -103,7 +103,7 @@ const OWN_ROWS: readonly TableRow[] = [
       [
         '--above-version <n>',
         'with --repair: a version that no tenure of a damaged node id has exceeded',
-        { kind: integer(0, 999_999_999_999_999) },
+        { kind: integer(0, 2 ** 52 - 2 ** 32) },
       ],
       [
         '--restored',

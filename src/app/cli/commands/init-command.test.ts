@@ -5,12 +5,14 @@ import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clo
 import { StoreUnusableError } from '../../../core/base/errors.js';
 import { acquireLease } from '../../../core/lease/acquire/acquire-lease.js';
 import { encodeCluster, newCluster } from '../../../core/lease/model/cluster-config.js';
+import { leapt } from '../../../core/lease/model/lease-state.js';
 import { StoreSession } from '../../../core/lease/session/store-session.js';
 import { StoreError } from '../../../core/store/lease-store.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import { SHARDS_KEY } from '../../../node/shards/shard-map.js';
 import type { Io } from '../../kit/io.js';
+import { runCommandLine } from './command-line.js';
 import { initialize, repair } from './init-command.js';
 
 const settings = { nodes: 4, durationMs: 15_000, graceMs: 1_000 };
@@ -209,6 +211,19 @@ describe('nodelease init --repair', () => {
       complaints: '',
     });
     expect((await said(repair(session, 9, io))).answer).toMatch(/nothing to do/);
+  });
+
+  it('restores above a version of a store that has gone back, which is made of the time', async () => {
+    const { session, io, bucket, said } = scene();
+    await initialize(session, settings, io);
+    bucket.remove('1.json');
+    const version = leapt(0, Date.UTC(2100, 0));
+    const words = ['init', '--repair', '--above-version', String(version), '--store', 'memory:'];
+    // There is no cluster: the version has passed.
+    expect(await runCommandLine(words, { ...io, env: {} }, '1.2.3')).toBe(69);
+    expect((await said(repair(session, version, io))).answer).toContain(
+      `restored at version ${version + 1}\n`,
+    );
   });
 
   it('mends the map of shards after the leases, and names the nodes that it waits for', async () => {

@@ -30,33 +30,41 @@ export async function onceCommand(call: Call<Options>, name: string, ...command:
     });
   if (command.length === 0) throw new UsageError('no command given: expected one after --, or --forget');
   let caughtUp = false;
-  return runHeldCommand(call, {
+  /** That of the run before, which may be claimed again. */
+  let tick: number | undefined;
+  /** Of the runs here: where nothing is left to run, or another tick, only these say that they have failed. */
+  const codes = { missed: 0, due: 0 };
+  const last = await runHeldCommand(call, {
     command,
     acquire: async (request) => {
       const options = await lockOptions(call, name, request, 'its ticks');
-      const run = await oncePer(store, { ...options, ...plan, catchUp: catchUp && !caughtUp });
+      const run = await oncePer(store, { ...options, ...plan, tick, catchUp: catchUp && !caughtUp });
       if (run) logRun(run, request.log);
       else
         request.log.info(
           { lock: name },
           `nothing to do: the due tick of ${name} is claimed, or was missed during another run`,
         );
-      caughtUp ||= run?.isCatchUp ?? false;
       return run;
     },
     variables: ({ tick }) => ({ LOCK_NAME: name, ONCE_TICK: formatTime(tick) }),
     end: async (run, exitCode, log) => {
       const succeeded = exitCode === ExitCode.ok;
-      const tick = formatTime(run.tick);
+      const at = formatTime(run.tick);
       if (!succeeded) await run.release();
       else if (!(await run.complete()))
         log.warn(
-          { lock: name, tick },
-          `the success of tick ${tick} could not be recorded: its outcome counts as unknown`,
+          { lock: name, tick: at },
+          `the success of tick ${at} could not be recorded: its outcome counts as unknown`,
         );
-      return run.isCatchUp || (!succeeded && run.attempt <= retry);
+      codes[run.isCatchUp ? 'missed' : 'due'] = exitCode;
+      caughtUp ||= run.isCatchUp;
+      if (run.isCatchUp) return true;
+      tick = run.tick;
+      return !succeeded && run.attempt <= retry;
     },
   });
+  return last || codes.due || codes.missed;
 }
 
 /** Says which tick it is, and what has become of those before it. */

@@ -8,7 +8,7 @@ import { scaleCluster } from '../../../core/lease/operate/scale.js';
 import { StoreSession } from '../../../core/lease/session/store-session.js';
 import { StoreError } from '../../../core/store/lease-store.js';
 import { MemoryBucket } from '../../../core/store/memory/memory-bucket.js';
-import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
+import { type MemoryIntercept, MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import { releaseId } from './release-command.js';
 
 async function scene() {
@@ -64,6 +64,23 @@ describe('nodelease release --force', () => {
     ]);
     await clock.advance(5_000);
     expect(lease.signal.aborted).toBe(true);
+  });
+
+  it('does not try for ever where the holder is always faster', async () => {
+    const { clock, bucket, session, io } = await scene();
+    await acquireLease({ store: session.store, clock, random: seededRandom(1), taskId: 'holder' });
+    let writes = 0;
+    const intercept: MemoryIntercept = async (call, apply) => {
+      if (call.operation !== 'replace') return apply();
+      writes += 1;
+      return { status: 'conflict' } as never;
+    };
+    const slower = new StoreSession(new MemoryLeaseStore({ clock, intercept }, bucket), clock, 1_000);
+    await expect(releaseId(slower, 0, { options: {}, io })).rejects.toMatchObject({
+      code: 'CLUSTER_CHANGED',
+      message: 'memory:: 0.json changes too often to be changed',
+    });
+    expect(writes).toBe(10);
   });
 
   it('promises no task an id that the cluster has no more', async () => {

@@ -15,6 +15,7 @@ const nodes: readonly (readonly [NodeReport, NodeState])[] = [
   [{ ...facts, id: 7, version: 3, taskId: 'Orders-a' }, 'held'],
   [{ ...facts, id: 12, version: 3, taskId: 'billing-7' }, 'overdue'],
   [{ ...facts, id: 70, version: 0, taskId: null }, 'free'],
+  [{ ...facts, id: 99, version: 1_883_000_000_000_001, taskId: 'restored' }, 'held'],
 ];
 
 it.each([
@@ -23,6 +24,7 @@ it.each([
   ['overdue', [12]],
   ['free', [70]],
   ['v3', [7, 12]],
+  ['v1883000000000001', [99]],
   ['orders', [7]],
   ['billing-7', [12]],
   ['v3 held', [7]],

@@ -74,7 +74,7 @@ export function parseFilter(text: string): NodeFilter {
 function testOf(word: string): NodeFilter {
   const [, from, to = from] = /^(\d{1,6})(?:-(\d{1,6}))?$/.exec(word) ?? [];
   if (from !== undefined) return ({ id }) => id >= Number(from) && id <= Number(to);
-  const [, version] = /^v(\d{1,15})$/.exec(word) ?? [];
+  const [, version] = /^v(\d{1,16})$/.exec(word) ?? [];
   return (node, state) =>
     state === word ||
     (version !== undefined && node.version === Number(version)) ||

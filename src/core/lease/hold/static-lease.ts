@@ -1,4 +1,4 @@
-import { checkArguments, checkKnown, NAME } from '../../base/arguments.js';
+import { checkArguments, checkKnown, NAME, whole } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import type { Lease } from '../model/lease.js';
 import { MAX_NODE_IDS } from '../model/lease-state.js';
@@ -17,11 +17,10 @@ export function staticLease(options: {
 }): Lease {
   checkKnown(options, ['id', 'taskId', 'version']);
   const { id, taskId, version = 1 } = options;
-  if (!Number.isInteger(id) || id < 0 || id >= MAX_NODE_IDS)
-    throw new ConfigError('node id', id, `a whole number from 0 to ${MAX_NODE_IDS - 1}`);
-  if (!Number.isSafeInteger(version) || version < 1)
-    throw new ConfigError('version', version, 'a whole number of at least 1');
-  checkArguments({ taskId }, { taskId: NAME });
+  checkArguments(
+    { 'node id': id, version, taskId },
+    { 'node id': whole(0, MAX_NODE_IDS - 1), version: whole(1), taskId: NAME },
+  );
   let valid = true;
   const release = async () => {
     valid = false;

@@ -217,7 +217,7 @@ export function mayBeOutdated(state: LeaseState, epoch: string | undefined): boo
 }
 
 /** More numbers than are given out in a second. */
-const PER_SECOND = 2 ** 20;
+export const PER_SECOND = 2 ** 20;
 
 /**
  * A number that those after `from` cannot have reached: by store time, so that what is lost twice is passed as

@@ -46,7 +46,7 @@ describe('the tenures of an id', () => {
     expect(pastTenures(tenure(1, undefined, 'c'.repeat(40)))[0]?.taskId).toBe('c'.repeat(40));
   });
 
-  it.each([undefined, '', 'nonsense', '1/2/r/a', '1/2/3/q/a', '-1/2/3/r/a'])(
+  it.each([undefined, '', 'nonsense', '1/2/r/a', '1/2/3/q/a', '-1/2/3/r/a', '1/2/zzzzzzzzzzz/r/a'])(
     'leave out what is no tenure: %j',
     (text) => {
       expect(pastTenures(text)).toEqual([]);

@@ -26,7 +26,8 @@ const LETTERS: Readonly<Record<TenureEnd, string>> = {
   evicted: 'e',
   retired: 't',
 };
-const WORD = /^([\da-z]+)\/([\da-z]+)\/([\da-z]+)\/([rxet])\/(.+)/;
+/** A longer time is no date. */
+const WORD = /^([\da-z]{1,11})\/([\da-z]{1,10})\/([\da-z]{1,10})\/([rxet])\/(.+)/;
 
 /** A tenure that has not ended, and those before. */
 interface OpenTenure extends Pick<PastTenure, 'version' | 'taskId' | 'acquiredAt'> {

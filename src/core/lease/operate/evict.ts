@@ -1,5 +1,5 @@
 import { checkArguments, whole } from '../../base/arguments.js';
-import { ConfigError } from '../../base/errors.js';
+import { ConfigError, StoreUnusableError } from '../../base/errors.js';
 import type { Retry } from '../../base/retry.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { availability, evicted, leaseKey, MAX_NODE_IDS, revived } from '../model/lease-state.js';
@@ -30,6 +30,7 @@ const ATTEMPTS = 10;
  * @param retry for failures of the store that may pass
  * @throws {ConfigError} when there is no such id
  * @throws {LeaseUnreadableError} when the object is damaged
+ * @throws {StoreUnusableError} where its holder is always faster
  * @throws {StoreError}
  */
 export async function evictHolder(
@@ -65,5 +66,8 @@ export async function evictHolder(
     const eviction = await retry(attempt);
     if (eviction !== undefined) return eviction;
   }
-  throw new Error(`${session.store.url}: ${key} changes too often to be released: tried ${ATTEMPTS} times`);
+  throw new StoreUnusableError(
+    'CLUSTER_CHANGED',
+    `${session.store.url}: ${key} changes too often to be changed`,
+  );
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
+import { ConfigError } from '../../base/errors.js';
 import { StoreError, type StoreFault } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
@@ -228,6 +229,7 @@ describe('nodelease init --repair', () => {
     expect(await repairCluster({ session, clock })).toEqual([
       { id: 1, problem: 'is absent', version: undefined, kept: 'unknown' },
     ]);
+    await expect(repairCluster({ session, clock, aboveVersion: 2 ** 52 })).rejects.toThrow(ConfigError);
     expect(await repairCluster({ session, clock, aboveVersion: 7 })).toMatchObject([{ id: 1, version: 8 }]);
     await lease.release();
   });

@@ -46,7 +46,7 @@ export interface InitializeOptions extends EnsureClusterOptions {
 }
 
 /** The highest version that a repair accepts: it leaves room for later ones. */
-const MAX_VERSION = MOST_COUNT / 2;
+const MAX_VERSION = MOST_COUNT - 2 ** 32;
 
 /**
  * Creates the cluster's settings, after the probe, and every missing lease object. It is safe while tasks and
@@ -145,7 +145,9 @@ export interface RepairOptions {
  * @throws {StoreError}
  */
 export async function repairCluster(options: RepairOptions): Promise<readonly Repair[]> {
-  const { session, clock, aboveVersion, onWait } = checked(options, { aboveVersion: maybe(whole(0)) });
+  const { session, clock, aboveVersion, onWait } = checked(options, {
+    aboveVersion: maybe(whole(0, MAX_VERSION)),
+  });
   checkArguments({ session, clock });
   refuseMarked(session, (await session.list()).objects);
   const cluster = await readCluster(session);

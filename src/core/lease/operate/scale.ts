@@ -1,5 +1,4 @@
-import { checkArguments, checked } from '../../base/arguments.js';
-import { ConfigError } from '../../base/errors.js';
+import { checkArguments, checked, whole } from '../../base/arguments.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { leaseKey, MAX_NODE_IDS, revived } from '../model/lease-state.js';
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
@@ -28,10 +27,8 @@ import { type ScaleOptions, type ScaleOutcome, ScaleSteps } from './scaling.js';
  */
 export async function scaleCluster(options: ScaleOptions): Promise<ScaleOutcome> {
   const { size, session, clock, random } = checked(options);
-  checkArguments({ session, clock, random });
-  if (!Number.isSafeInteger(size) || size < 1 || size > MAX_NODE_IDS) {
-    throw new ConfigError('number of node ids', size, `a whole number from 1 to ${MAX_NODE_IDS}`);
-  }
+  const sizes = { 'number of node ids': whole(1, MAX_NODE_IDS) };
+  checkArguments({ session, clock, random, 'number of node ids': size }, sizes);
   const steps = new ScaleSteps(options);
   const cluster = await steps.read();
   if (cluster === undefined) {

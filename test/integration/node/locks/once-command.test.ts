@@ -59,6 +59,13 @@ describe('nodelease once', () => {
     );
   }, 30_000);
 
+  it('with --retry a command that takes longer than its period, and fails, ends with its exit code at the next tick', async () => {
+    const words = ['once', 'report', '--store', store, '--every', '1s', '--retry', '5'];
+    const run = runCli([...words, '--', '/bin/sh', '-c', 'echo $ONCE_TICK; sleep 1.2; exit 3']);
+    expect((await run.exit).code).toBe(3);
+    expect(run.stdout()).toMatch(/^\S+\n$/);
+  }, 60_000);
+
   it('with --retry a command that was killed with its host runs again at one that waits, and not twice at a time', async () => {
     const script = 'echo token $LOCK_TOKEN; [ $LOCK_TOKEN = 1 ] && sleep 300; true';
     const options = ['--retry', '1', '--duration', '2s', '--wait-poll', '100ms'];
@@ -71,13 +78,13 @@ describe('nodelease once', () => {
     expect(messages(next).join('\n')).toMatch(/the outcome of tick .* is unknown/);
   }, 60_000);
 
-  it('with --catch-up the due tick runs also after a missed one that has failed', async () => {
+  it('with --catch-up the due tick runs also after a missed one that has failed, and the exit code shows that failure', async () => {
     expect((await once('true').exit).code).toBe(0);
     const file = join(folder, 'store/locks/report/tick.json');
     const early = (_: string, tick: string) => `"tick":${Number(tick) - 3 * 86_400_000}`;
     writeFileSync(file, readFileSync(file, 'utf8').replace(/"tick":(\d+)/, early));
-    const run = once('echo $ONCE_TICK; [ $LOCK_TOKEN = 3 ]', '--catch-up');
-    expect((await run.exit).code).toBe(0);
+    const run = once('echo $ONCE_TICK; [ $LOCK_TOKEN = 3 ] || exit 7', '--catch-up');
+    expect((await run.exit).code).toBe(7);
     const [missed = 0, due = 0] = run.stdout().trim().split('\n').map(Date.parse);
     expect(due - missed).toBe(86_400_000);
   }, 60_000);
