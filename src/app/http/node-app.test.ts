@@ -481,6 +481,12 @@ describe('on a loopback address', () => {
   });
 });
 
+it('is refused with an option that it does not know: a misspelt token would leave it open', () => {
+  const misspelt = { tokens: { admits: async () => false } } as object;
+  expect(() => nodeApp(misspelt)).toThrow('(the nearest is token), got "tokens"');
+  expect(() => nodeApp({ monitor: {} as never })).toThrow('monitor: expected a NodeMonitor');
+});
+
 describe('an app of one’s own', () => {
   it('can have it below a path', async () => {
     const { app } = setUp({ token: { admits: async () => false } });

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
-import { checked, FLAG, FUNCTION, having, listOf, maybe } from '../../core/base/arguments.js';
+import { checked, checkKnown, FLAG, FUNCTION, having, listOf, maybe } from '../../core/base/arguments.js';
 import type { Clock } from '../../core/base/clock.js';
 import { systemClock } from '../../core/base/system.js';
 import type { ClusterView } from '../../node/monitor/cluster-follower.js';
@@ -75,6 +75,18 @@ export interface NodeAppOptions {
   readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
 }
 
+const NAMES = [
+  'clock',
+  'monitor',
+  'heldForOthers',
+  'metrics',
+  'cluster',
+  'parts',
+  'token',
+  'hosts',
+  'streams',
+  'onFailure',
+] satisfies (keyof NodeAppOptions)[];
 /** Paths that need the token. */
 const PROTECTED = ['/lease', '/metrics', '/api/*'];
 
@@ -84,6 +96,8 @@ const PROTECTED = ['/lease', '/metrics', '/api/*'];
  * process that was paused past its deadline says so in its first answer.
  */
 export function nodeApp(options: NodeAppOptions): Hono {
+  // A misspelt token would leave it open.
+  checkKnown(options, NAMES);
   const {
     clock = systemClock,
     monitor,
@@ -95,6 +109,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
     hosts,
     streams = new OpenStreams(),
   } = checked(options, {
+    monitor: maybe(having('a NodeMonitor', 'health')),
     heldForOthers: maybe(FLAG),
     cluster: maybe(FUNCTION),
     parts: maybe(listOf(having('a part', 'mount'))),

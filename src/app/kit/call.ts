@@ -190,9 +190,10 @@ export function onConnecting(
  * @throws {ConfigError} when a setting turns out to be unusable
  */
 export async function connectTo(
-  settings: ZooKeeperSettings,
+  { connect, auth, tls, sessionTimeoutMs }: ZooKeeperSettings,
   { clock, random }: Pick<Io, 'clock' | 'random'>,
 ): Promise<ZooKeeper> {
   const { openZooKeeper } = await import('../../zookeeper/client/zookeeper-client.js');
-  return openZooKeeper({ ...settings, operationTimeoutMs: REQUEST_TIMEOUT_MS, clock, random });
+  const operationTimeoutMs = REQUEST_TIMEOUT_MS;
+  return openZooKeeper({ connect, auth, tls, sessionTimeoutMs, operationTimeoutMs, clock, random });
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkPlain, splitList } from './arguments.js';
+import { checkKnown, checkPlain, splitList } from './arguments.js';
 
 describe('a text from outside', () => {
   it.each([
@@ -40,6 +40,22 @@ describe('a text from outside', () => {
   it('is not shown where it is a secret', () => {
     expect(() => checkPlain('root:s3cret ', 'etcd.auth', '…')).toThrow(/got "…"$/);
   });
+});
+
+it('options that a copy would lose are refused, such as a getter of a class, and others of a class are not', () => {
+  class Settings {
+    readonly own = 1;
+    get timeoutMs() {
+      return 0;
+    }
+    get unrelated() {
+      return 0;
+    }
+  }
+  expect(() => checkKnown(new Settings(), ['own', 'timeoutMs'])).toThrow(
+    'options: expected only own properties, not a getter of a class, got "timeoutMs"',
+  );
+  expect(() => checkKnown(new Settings(), ['own', 'other'])).not.toThrow();
 });
 
 describe('a list with commas', () => {

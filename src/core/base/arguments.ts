@@ -127,14 +127,19 @@ const MAX_EDITS = 1 / 2;
 
 /**
  * Checks what the compiler checks in TypeScript: options are an object, their names are known, and `signal`,
- * `onEvent`, `clock` and `random` are what they are everywhere.
+ * `onEvent`, `clock` and `random` are what they are everywhere. What the compiler does not see: options that a copy
+ * would lose, such as the getters of a class.
  *
  * @param setting what the options are called
  * @throws {ConfigError} that names the option, and the nearest known name
  */
 export function checkKnown(options: object, names: readonly string[], setting = 'options'): void {
   checked(options, {}, setting, ['signal', 'onEvent', 'clock', 'random']);
-  const unknown = Object.keys(options).find((name) => !names.includes(name));
+  const own = Object.keys(options);
+  const lost = names.find((name) => name in options && !own.includes(name));
+  if (lost !== undefined)
+    throw new ConfigError(setting, lost, 'only own properties, not a getter of a class');
+  const unknown = own.find((name) => !names.includes(name));
   if (unknown !== undefined) {
     const near = nearest(unknown, names);
     const hint = near === undefined ? '' : ` (the nearest is ${near})`;

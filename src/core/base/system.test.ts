@@ -107,6 +107,18 @@ it('never goes back', () => {
   }
 });
 
+it('the monotonic clock of this machine does not follow a test that replaces the clocks, and puts them back', () => {
+  const before = systemClock.monotonic();
+  vi.useFakeTimers();
+  try {
+    vi.advanceTimersByTime(60_000);
+    systemClock.monotonic();
+  } finally {
+    vi.useRealTimers();
+  }
+  expect(systemClock.monotonic() - before).toBeLessThan(60_000);
+});
+
 it('random bytes are as many as they are asked for, also more than are drawn at once', () => {
   expect([0, 12, 4_097, 12].map((bytes) => systemRandom.hex(bytes).length)).toEqual([0, 24, 8_194, 24]);
 });

@@ -159,6 +159,10 @@ describe('a layout', () => {
       'layout.epochMs: expected a whole number from 0 to 281474976710655 (milliseconds since the Unix epoch), got 281474976710656',
     ],
     [
+      () => idLayout({ ...{ epoch: 1 }, timeBits: 41, nodeBits: 10, sequenceBits: 12 }),
+      '(the nearest is epochMs), got "epoch"',
+    ],
+    [
       () => idLayout({ timeBits: 41, nodeBits: 10, sequenceBits: 12, lowest: 'time' as never }),
       "layout.lowest: expected 'node' or 'sequence', got \"time\"",
     ],

@@ -1,4 +1,4 @@
-import { checkArguments, kind, OBJECT } from '../base/arguments.js';
+import { checkArguments, checkKnown, kind, OBJECT } from '../base/arguments.js';
 import { ConfigError } from '../base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, checkWhole, groupOf, indexOf } from './cluster-node-id.js';
 import { parseId } from './id-format.js';
@@ -34,6 +34,14 @@ export type IdLayoutOptions = Pick<IdLayout, 'timeBits' | 'sequenceBits' | 'node
 export const TWITTER_EPOCH_MS = 1_288_834_974_657;
 
 const MAX_TIME = 2 ** 48;
+const NAMES = [
+  'name',
+  'epochMs',
+  'timeBits',
+  'sequenceBits',
+  'nodeBits',
+  'lowest',
+] satisfies (keyof IdLayout)[];
 
 /**
  * The default layout: 48 bits of time since the Unix epoch, below them the sequence, in the lowest bits the
@@ -71,7 +79,7 @@ export function snowflake(epochMs: number = TWITTER_EPOCH_MS): IdLayout {
  * @throws {ConfigError} that names the field which is out of range, or the sum of the bits
  */
 export function idLayout(options: IdLayoutOptions): IdLayout {
-  checkArguments({ layout: options });
+  checkKnown(options, NAMES, 'layout');
   const { name = 'custom', epochMs = 0, timeBits, sequenceBits, nodeBits, lowest = 'sequence' } = options;
   if (typeof name !== 'string') throw new ConfigError('layout.name', name, 'a text');
   checkWhole('layout.timeBits', timeBits, 34, 48);

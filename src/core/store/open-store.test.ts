@@ -52,6 +52,13 @@ describe('opening a store', () => {
     await expect(opening).rejects.toThrow(`endpoint: expected ${reason}`);
   });
 
+  it('requires the time of a request, without which none would be in time', async () => {
+    const { requestTimeoutMs: _, ...rest } = base;
+    await expect(openStore('s3://leases', rest as typeof base)).rejects.toThrow(
+      'requestTimeoutMs: expected a number of milliseconds of at least 0, got undefined',
+    );
+  });
+
   it.each(['http://user:hunter2@127.0.0.1', 'http://user:hunter2@127.0.0.1/?x=1'])(
     'never prints a password in an endpoint: %s',
     async (endpoint) => {

@@ -1,4 +1,4 @@
-import { checked } from '../base/arguments.js';
+import { checked, MS } from '../base/arguments.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
@@ -27,7 +27,14 @@ export interface OpenStoreOptions extends StoreAccess {
  * store needs is not installed
  */
 export async function openStore(url: string, options: OpenStoreOptions): Promise<LeaseStore> {
-  const { clock = systemClock, random = systemRandom, endpoint } = checked(options, ACCESS);
+  const {
+    clock = systemClock,
+    random = systemRandom,
+    endpoint,
+  } = checked(options, {
+    ...ACCESS,
+    requestTimeoutMs: MS,
+  });
   const { kind, ...store } = parseStoreUrl(url);
   if (endpoint !== undefined) {
     if (kind.endpoint === undefined)

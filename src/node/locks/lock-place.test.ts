@@ -17,4 +17,9 @@ describe('the location of a lock', () => {
     expect(place).toBe(expected);
     expect(parseStoreUrl(place as string).url).toBe(expected);
   });
+
+  it('is not what is no store, of a function that should open one', async () => {
+    const forgotten = (() => undefined) as never;
+    await expect(lockPlace(forgotten, 'nightly')).rejects.toThrow('store: expected a store');
+  });
 });

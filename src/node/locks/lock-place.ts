@@ -1,3 +1,4 @@
+import { checkArguments, STORE } from '../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { ensureCluster } from '../../core/lease/acquire/ensure-cluster.js';
@@ -27,7 +28,9 @@ export type LockStore = string | ((path: string) => LeaseStore | Promise<LeaseSt
  */
 export async function lockPlace(store: LockStore, name?: string): Promise<string | LeaseStore> {
   if (typeof store !== 'function') return locksUrl(store, name);
-  return store(name === undefined ? LOCKS : `${LOCKS}/${name}`);
+  const opened = await store(name === undefined ? LOCKS : `${LOCKS}/${name}`);
+  checkArguments({ store: opened }, { store: STORE });
+  return opened;
 }
 
 /** Where locks are, and how to reach that. */

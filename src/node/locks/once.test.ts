@@ -428,6 +428,20 @@ it.each<[string, object, string]>([
   expect(host.calls).toEqual([]);
 });
 
+it('refuses options that are getters of a class, which it would not see', async () => {
+  const { oncePer } = await import('./once.js');
+  class Settings {
+    readonly name = 'report';
+    readonly every = '1h';
+    get timeoutMs() {
+      return 0;
+    }
+  }
+  await expect(oncePer('memory:', new Settings())).rejects.toThrow(
+    'options: expected only own properties, not a getter of a class, got "timeoutMs"',
+  );
+});
+
 it('five hosts with clocks an hour off, that are killed and lose replies, start each tick once', async () => {
   const { runs, startsOf } = await onceFleet({ ticks: 60, seed: 3 });
   expect([...startsOf.values()].filter((starts) => starts.length > 1)).toEqual([]);

@@ -1,5 +1,5 @@
 import { anySignal } from '../../core/base/abort.js';
-import { checkArguments, FLAG, maybe, whole } from '../../core/base/arguments.js';
+import { checkArguments, checkKnown, FLAG, maybe, whole } from '../../core/base/arguments.js';
 import { sleepUntil } from '../../core/base/clock.js';
 import { StoreUnusableError, WaitTimeoutError } from '../../core/base/errors.js';
 import { systemClock } from '../../core/base/system.js';
@@ -12,7 +12,14 @@ import { REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import { type LockStore, openedLock } from './lock-place.js';
 import { type OnceRun, runOf } from './once-run.js';
 import { type SchedulePlan, scheduleOf } from './schedule.js';
-import { acquireLock, checkLock, type LockOptions, type StoreLock, withDefaults } from './store-lock.js';
+import {
+  acquireLock,
+  checkLock,
+  LOCK_OPTIONS,
+  type LockOptions,
+  type StoreLock,
+  withDefaults,
+} from './store-lock.js';
 import { decodeTick, TICK_KEY, Ticks } from './tick.js';
 
 /** Which ticks, and how their lock is acquired. */
@@ -93,10 +100,10 @@ function claimedTick(body: string): number {
 
 /** What one task does to claim a tick. */
 async function openClaims(store: LockStore, options: OnceOptions) {
-  checkArguments({ options });
+  checkKnown(options, [...LOCK_OPTIONS, ...OWN]);
   const { name, every, offset, cron, tz, retry = 0, tick: only, catchUp = false, ...rest } = options;
   const last = only ?? Number.POSITIVE_INFINITY;
-  checkLock(name, { ...rest, store }, OWN);
+  checkLock(name, { ...rest, store });
   const kinds = { retry: whole(0, MAX_RETRIES), tick: maybe(whole(0)), catchUp: FLAG };
   checkArguments({ retry, tick: only, catchUp }, kinds);
   const { clock = systemClock, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;

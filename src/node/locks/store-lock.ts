@@ -17,7 +17,7 @@ import { checkLockName, ensureProbed, type LockStore, lockPlace } from './lock-p
 
 /** The options of `acquire()` that mean the same for a lock. */
 const SHARED = ['waitPollMs', 'durationMs', 'graceMs', 'taskId', 'keeper', 'onEvent', 'signal'] as const;
-const OWN = ['store', 'timeoutMs', 'clock', 'random'] as const;
+export const LOCK_OPTIONS = [...SHARED, ...Object.keys(ACCESS), 'store', 'timeoutMs', 'clock', 'random'];
 
 type SharedOptions = { readonly [Name in (typeof SHARED)[number]]?: AcquireOptions[Name] | undefined };
 
@@ -145,14 +145,13 @@ function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise
   };
 }
 
-/** Checks what the compiler checks in TypeScript, too. @param more names of further options @throws {ConfigError} */
-export function checkLock(name: string, options: LockOptions, more: readonly string[] = []): void {
+/** Checks what the compiler checks in TypeScript, too. @throws {ConfigError} */
+export function checkLock(name: string, options: LockOptions): void {
   checkLockName(name);
-  const names: readonly string[] = [...SHARED, ...Object.keys(ACCESS), ...OWN, ...more];
-  checkKnown(options, names);
+  checkKnown(options, LOCK_OPTIONS);
   checkWanted(options);
   const isMade = typeof options.store === 'function';
-  checkOptions(isMade ? { ...options, store: undefined } : options, '', names);
+  checkOptions(isMade ? { ...options, store: undefined } : options, '', LOCK_OPTIONS);
   const { timeoutMs = 0, keeper = 'inline' } = options;
   checkArguments({ timeoutMs, keeper }, { timeoutMs: MS, keeper: oneOf('inline', 'worker') });
   if (options.store === undefined) defaultStore();

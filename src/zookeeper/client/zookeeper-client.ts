@@ -1,6 +1,7 @@
 import {
   checkArguments,
   checked,
+  checkKnown,
   FLAG,
   type Kinds,
   kind,
@@ -85,6 +86,8 @@ export const DISCOVERY_SESSION_TIMEOUT_MS = 10_000;
  * @throws {ConfigError} when an option is wrong
  */
 export function openZooKeeper(options: ZooKeeperOptions): ZooKeeperClient {
+  // A misspelt `auth` would leave all znodes open.
+  checkKnown(options, [...Object.keys(OPTIONS), 'auth', 'clock', 'random']);
   return new ZooKeeperClient(options);
 }
 

@@ -141,6 +141,11 @@ describe('a server', () => {
     expect(await problemWith(self, {}, () => {})).toContain(untrusted);
   });
 
+  it('is not connected to in plain text because an option is misspelt', () => {
+    const misspelt = { connect: 'zk1:2281', TLS: true };
+    expect(() => openZooKeeper(misspelt)).toThrow('got "TLS"');
+  });
+
   it('that cannot be reached is no matter of TLS', async () => {
     const port = await freePort();
     const client = openZooKeeper({ connect: `127.0.0.1:${port}`, tls: true, clock, random });
