@@ -108,6 +108,11 @@ export async function withinRequestTime<T>(
   }
 }
 
+/** The limits at one of several servers: a silent one leaves the others a part of the time. */
+export function atOneOf(servers: number, { clock, requestTimeoutMs }: RequestLimits): RequestLimits {
+  return { clock, requestTimeoutMs: Math.ceil(requestTimeoutMs / servers) };
+}
+
 /** How long one call of a store may take, and what to say when it takes longer. */
 export interface Bounds {
   readonly clock: Clock;

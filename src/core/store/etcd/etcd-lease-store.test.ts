@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { inspect } from 'node:util';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { TestAuthority } from '../../../../test/support/certificates.js';
+import { VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { systemClock as clock } from '../../base/system.js';
 import { EtcdLeaseStore, type EtcdLeaseStoreOptions } from './etcd-lease-store.js';
 
@@ -78,6 +79,19 @@ describe('a server of several with which no exchange is possible', () => {
     await expect(store.read('0.json')).rejects.toMatchObject({ fault: 'rejected', transient: false });
     expect(await store.read('0.json')).toBeUndefined();
   });
+});
+
+it('a server of several that does not answer leaves a read to the next one in time', async () => {
+  const clock = new VirtualClock();
+  const silent = createServer();
+  const addresses = [await listening(silent), await listening(answering())];
+  const store = open({ endpoints: addresses.map((address) => `http://${address}`), clock });
+  const reading = store.read('0.json');
+  const [socket] = (await once(silent, 'connection')) as [Socket];
+  await clock.advance(2_500);
+  expect(await reading).toBeUndefined();
+  expect(clock.sleepers).toBe(0);
+  socket.destroy();
 });
 
 it('shows neither its private key nor its password when it is printed', () => {

@@ -8,7 +8,7 @@ import { prepareTlsFiles } from '../../base/tls.js';
 import { HttpClient } from '../http-client.js';
 import { storeTime } from '../http-times.js';
 import { type Interval, StoreError } from '../lease-store.js';
-import { givenUp, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
+import { atOneOf, givenUp, type StoreRequest, senseless, withinRequestTime } from '../store-request.js';
 import { classifyReply, type Exchange, isTokenRefused, withoutReply } from './classify-reply.js';
 import { type EtcdAccess, parseEtcdAuth } from './etcd-access.js';
 import type { EtcdKeyValue } from './key-value.js';
@@ -87,17 +87,19 @@ export class EtcdGateway {
    * @throws {StoreError} when there was no definite answer
    */
   call(request: StoreRequest, path: string, body: object): Promise<EtcdReply> {
+    const isRepeatable = REPEATABLE.includes(path);
     return withinRequestTime(this.#limits, request.signal, async (limit) => {
       for (let left = this.clients.length - 1; ; left -= 1) {
+        const limits = atOneOf(isRepeatable && left > 0 ? this.clients.length : 1, this.#limits);
         try {
-          return await this.#authorized(request, path, body, limit, (response) =>
-            this.#reply(request, response),
+          return await withinRequestTime(limits, limit, (part) =>
+            this.#authorized(request, path, body, part, (response) => this.#reply(request, response)),
           );
         } catch (error) {
           const mayRepeat =
             error instanceof StoreError &&
             error.transient &&
-            (REPEATABLE.includes(path) || error.outcome === 'not-applied');
+            (isRepeatable || error.outcome === 'not-applied');
           if (!mayRepeat || left === 0 || limit.aborted) throw error;
         }
       }

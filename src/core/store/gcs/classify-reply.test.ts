@@ -78,6 +78,11 @@ describe('a request without a token', () => {
       { code: 'ENOTFOUND' },
       'unreachable, not-applied: gs://leases: reading: not sent, no Google credentials found: Why not.',
     ],
+    [{ code: 'ENOENT', path: '/key.json' }, 'denied, not-applied: gs://leases: reading: no Google'],
+    [
+      { code: 'ERR_OSSL_UNSUPPORTED' },
+      'denied, not-applied: gs://leases: reading: no Google credentials found: the private key cannot be used: Why not.',
+    ],
     [response(503, noon), 'unavailable, not-applied'],
     [
       response(400, noon),

@@ -51,9 +51,12 @@ export function classifyNoToken(error: unknown, request: StoreRequest, now: numb
   const failed = (fault: StoreFault, detail: string) => failing(request)(fault, 'not-applied', detail);
   const response = fieldOf(error, 'response');
   const status = fieldOf(response, 'status');
-  const said = `no Google credentials found${messageOf(error)}`;
+  const isBadKey = textOf(error, 'code')?.startsWith('ERR_OSSL_') === true;
+  const said = `no Google credentials found${isBadKey ? ': the private key cannot be used' : ''}${messageOf(error)}`;
   if (typeof status !== 'number') {
-    return networkErrors(error).length > 0
+    // Of a file there is a path.
+    const isLocal = isBadKey || textOf(error, 'path') !== undefined;
+    return networkErrors(error).length > 0 && !isLocal
       ? failed('unreachable', `not sent, ${said}`)
       : failed('denied', said);
   }

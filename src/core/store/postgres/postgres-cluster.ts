@@ -3,7 +3,7 @@ import { orAborted } from '../../base/abort.js';
 import { fieldOf } from '../../base/fields.js';
 import type { ListedObject, StoredObject, StoreError, StoreFact } from '../lease-store.js';
 import type { ObjectStoreOptions } from '../store-driver.js';
-import { type StoreRequest, withinRequestTime } from '../store-request.js';
+import { atOneOf, type StoreRequest, withinRequestTime } from '../store-request.js';
 import { classifyReply } from './classify-reply.js';
 import { BARRIER, CREATE_TABLE } from './statements.js';
 
@@ -59,17 +59,20 @@ export class PostgresCluster {
     return withinRequestTime(this.options, request.signal, async (limit) => {
       for (let left = this.servers.length - 1; ; left -= 1) {
         const [current, doubt] = [this.#current, this.#doubt];
+        const limits = atOneOf(isRead && left > 0 ? this.servers.length : 1, this.options);
         try {
-          if (isRead && doubt !== undefined) {
-            await this.#ask(limit, request, BARRIER);
-            if (this.#doubt === doubt) this.#doubt = undefined;
-          }
-          return await this.#ask(limit, request, statement, values);
+          return await withinRequestTime(limits, limit, async (part) => {
+            if (isRead && doubt !== undefined) {
+              await this.#ask(part, request, BARRIER);
+              if (this.#doubt === doubt) this.#doubt = undefined;
+            }
+            return this.#ask(part, request, statement, values);
+          });
         } catch (error) {
           const { transient, outcome } = error as StoreError;
           if (outcome === 'unknown' && !isRead) this.#doubt = error;
           if (transient && this.#current === current) this.#current = (current + 1) % this.servers.length;
-          if (!transient || outcome === 'unknown' || left === 0 || limit.aborted) throw error;
+          if (!transient || (outcome === 'unknown' && !isRead) || left === 0 || limit.aborted) throw error;
         }
       }
     });

@@ -249,6 +249,19 @@ describe('of several servers', () => {
     expect(b.log).toEqual(['CREATE', 'NOTIFY', 'READ']);
   });
 
+  it.each(['accepts no connection', 'does not answer'])(
+    'one that %s leaves a read to the next one in time',
+    async (what) => {
+      if (what === 'does not answer') a.script = never;
+      else a.onConnect = never;
+      const reading = store.read('7.json');
+      await clock.advance(2_500);
+      expect(await reading).toBeUndefined();
+      expect(b.log).toEqual(['READ']);
+      expect(clock.sleepers).toBe(0);
+    },
+  );
+
   it('one is left that is a replica and has not got the table yet', async () => {
     a.script = (statement) => refuse(statement === 'READ' ? '42P01' : '25006')();
     b.script = () => [{ ...ROW, key: '7.json' }];

@@ -11,13 +11,16 @@ const ANSWER = `(extract(epoch FROM server.now) * 1000)::float8 AS now, CASE WHE
     THEN greatest(0, extract(epoch FROM server.now - o.written_at) * 1000)::float8 END AS age`;
 
 /**
- * Has the commit of this very statement, whatever the session's default is, wait until it is on the disk of this
- * server and of its synchronous standbys. A `SET` would be left to other clients of a pooler.
+ * Has the commit of this very statement, whatever the session's defaults are, wait until it is on the disk of this
+ * server and of its synchronous standbys, and warn where it did not. A `SET` would be left to other clients of a
+ * pooler.
  */
-const DURABLE = `set_config('synchronous_commit',
+const DURABLE = `set_config('client_min_messages', 'warning', true), set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
 
-const WRITTEN = `RETURNING o.etag, (extract(epoch FROM o.written_at) * 1000)::float8 AS now, ${DURABLE}`;
+/** A `timestamp` has no time zone: it is refused, since its ages would depend on that of the session. */
+const WRITTEN = `RETURNING o.etag, (extract(epoch FROM o.written_at) * 1000)::float8 AS now,
+  extract(timezone FROM o.written_at), ${DURABLE}`;
 
 /** The time of writing is read before a wait for a lock, and after the request was sent. */
 export const CREATE = `${SERVER}

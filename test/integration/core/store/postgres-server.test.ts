@@ -145,6 +145,16 @@ describe('a store on a real PostgreSQL', () => {
     expect(await writing).toEqual({ status: 'conflict' });
   });
 
+  it('refuses a table made by hand whose times have no zone: sessions of two zones would see two ages', async () => {
+    await (await open()).create('0.json', 'x', {});
+    await server.query(`CREATE ROLE zoned LOGIN; CREATE SCHEMA zoned AUTHORIZATION zoned;
+      CREATE TABLE zoned.nodelease (LIKE nodelease INCLUDING ALL); ALTER ROLE zoned SET search_path = zoned;
+      ALTER TABLE zoned.nodelease ALTER written_at TYPE timestamp, OWNER TO zoned`);
+    const { error, text } = await failureOf((await open(urlOf({ user: 'zoned' }))).create('0.json', 'x', {}));
+    expect(error).toMatchObject({ fault: 'rejected', outcome: 'not-applied' });
+    expect(text).toMatch(/timezone.* not supported for type timestamp without time zone\)$/);
+  });
+
   it('shows an operator the server', async () => {
     const facts = (await (await open()).describe?.()) ?? [];
     expect(facts).toEqual([

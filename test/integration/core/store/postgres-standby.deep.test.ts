@@ -86,6 +86,7 @@ it('doctor learns of a standby, and whether it is synchronous', async () => {
 });
 
 it('a write whose wait for a synchronous standby is cancelled is unknown, and no read proves it before the standby has it', async () => {
+  await primary.query('ALTER ROLE nodelease SET client_min_messages = error');
   const store = await open(primary.address, 2_000);
   await store.create('0.json', 'x', {});
   await standby.stop();
