@@ -43,6 +43,10 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
+it('names the clock that a program in JavaScript left out', () => {
+  expect(() => new FileLeaseStore({ directory } as never)).toThrow('clock: expected a clock');
+});
+
 describe('a lease file', () => {
   it('holds exactly the body, for people to read', async () => {
     const etag = etagOf(await store.create('0.json', '{"a":1}', { version: '1' }));

@@ -86,18 +86,12 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
   readonly #watch: FolderWatch;
 
   constructor(private readonly options: FileLeaseStoreOptions) {
-    const {
-      directory,
-      clock,
-      random,
-      pollMs = 500,
-      boot = openBootClock({ clock, random }),
-    } = checked(options, { directory: NAME });
-    checkArguments({ clock });
+    const { directory, clock, random, pollMs = 500, boot } = checked(options, { directory: NAME });
+    checkArguments({ clock, random });
     super(`file:${directory}`, '');
     this.pollMs = pollMs;
     this.#directory = resolve(directory);
-    this.#ages = new ObjectAges(boot, clock);
+    this.#ages = new ObjectAges(boot ?? openBootClock({ clock, random }), clock);
     this.#watch = new FolderWatch(this.#directory, clock, pollMs, (name) => KEY.test(name));
   }
 

@@ -120,3 +120,8 @@ it.each([
     ? expect(run).resolves.toBeUndefined()
     : expect(run).rejects.toThrow(/is the time of the write/));
 });
+
+it('requires the resolution of ages, without which no age is compared', () => {
+  const incomplete = { open: async () => new MemoryLeaseStore() };
+  expect(() => leaseStoreContract(incomplete as never)).toThrow('ageResolutionMs: expected a number');
+});

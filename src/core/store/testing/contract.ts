@@ -1,4 +1,4 @@
-import { checked, FUNCTION } from '../../base/arguments.js';
+import { checked, FUNCTION, MS } from '../../base/arguments.js';
 import type { LeaseStore } from '../lease-store.js';
 import { CONDITIONAL_WRITES } from './conditional-writes.js';
 import type { Checks } from './handles.js';
@@ -52,7 +52,7 @@ const GROUPS: Readonly<Record<string, Checks>> = {
  * which failed as `not-applied` was not applied, and that a signal ends a call that is under way.
  */
 export function leaseStoreContract(options: LeaseStoreContractOptions): readonly ContractCheck[] {
-  checked(options, { open: FUNCTION });
+  checked(options, { open: FUNCTION, ageResolutionMs: MS });
   return Object.entries(GROUPS).flatMap(([group, checks]) =>
     Object.entries(checks).map(([name, check]) => ({
       name: `${group}: ${name}`,
