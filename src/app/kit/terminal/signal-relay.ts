@@ -30,7 +30,8 @@ export class Interrupted extends Error {
 export class SignalRelay {
   readonly #interrupted = new AbortController();
   readonly #listeners: (readonly [ForwardedSignal, () => void])[];
-  #pending: ForwardedSignal | undefined;
+  /** Each once, as the system keeps those that wait. */
+  readonly #pending = new Set<ForwardedSignal>();
   /** Whether a signal to any process of the command has asked for an end so far. */
   hasAskedToStop = false;
   #receive: ((signal: ForwardedSignal) => void) | undefined;
@@ -48,15 +49,14 @@ export class SignalRelay {
   }
 
   /**
-   * Signals go to `receive` from now on; without it, they interrupt. It gets at once the one that has
-   * interrupted and was not heeded.
+   * Signals go to `receive` from now on; without it, they interrupt. It gets at once those that have
+   * interrupted and were not heeded.
    */
   handTo(receive: ((signal: ForwardedSignal) => void) | undefined): void {
     this.#receive = receive;
-    const pending = this.#pending;
-    if (!receive || !pending) return;
-    this.#pending = undefined;
-    receive(pending);
+    if (!receive) return;
+    this.#pending.forEach(receive);
+    this.#pending.clear();
   }
 
   /** Gives the signals back to the process. */
@@ -68,7 +68,7 @@ export class SignalRelay {
     this.hasAskedToStop ||= asksToStop(signal);
     if (this.#receive) this.#receive(signal);
     else if (signal !== 'SIGWINCH') {
-      this.#pending ??= signal;
+      this.#pending.add(signal);
       this.#interrupted.abort(new Interrupted(signal));
     }
   }
