@@ -27,7 +27,7 @@ export function classifyReply(error: unknown, request: StoreRequest, reply: Obse
   const refused = (fault: StoreFault, detail: string) => failed(fault, 'not-applied', detail);
   if (CONFLICTS.includes(name) || BUSY.includes(name)) throw refused('unavailable', said);
   if (name === 'ResourceNotFoundException')
-    throw refused('missing', 'table does not exist, in this region and account');
+    throw refused('missing', 'table does not exist, in this region and account, or is not active yet');
   if (DENIED.includes(name)) {
     const needs = name === 'AccessDeniedException' ? `, needs ${request.needs}` : '';
     const why = teachesTime(error, reply) ? ': the clock of this host is wrong' : message;

@@ -109,7 +109,12 @@ describe('an exception of DynamoDB', () => {
     ['create', 'ProvisionedThroughputExceededException', 'unavailable', 'creating 0.json: answered HTTP 400'],
     ['read', 'ThrottlingException', 'unavailable', 'reading 0.json: answered HTTP 400, Throttling'],
     ['list', 'RequestLimitExceeded', 'unavailable', 'listing: answered HTTP 400, RequestLimitExceeded: Why'],
-    ['list', 'ResourceNotFoundException', 'missing', 'table does not exist, in this region and account'],
+    [
+      'list',
+      'ResourceNotFoundException',
+      'missing',
+      'table does not exist, in this region and account, or is not active yet',
+    ],
     [
       ...['replace', 'AccessDeniedException', 'denied'],
       'replacing 0.json: access denied (AccessDeniedException, needs dynamodb:PutItem): Why not.',

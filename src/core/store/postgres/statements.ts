@@ -78,6 +78,8 @@ export const DESCRIBE = `WITH server AS MATERIALIZED (SELECT pg_current_wal_inse
     UNION ALL SELECT 'clock', 'ok', 'ages of leases are those by the clock of this server: slew it, never set it'
     UNION ALL SELECT 'durability', 'fault', 'fsync = off: a crash of the host loses or damages leases'
     WHERE current_setting('fsync') = 'off'
+    UNION ALL SELECT 'durability', 'fault', 'the table is unlogged: a crash of the server empties it, with all versions'
+    FROM pg_class WHERE oid = 'nodelease'::regclass AND relpersistence <> 'p'
     UNION ALL SELECT 'replication', 'warning', format('asynchronous, %s standby(s): a promotion loses the last writes,'
       ' so leases go back in time; set synchronous_standby_names', standbys)
     WHERE names = '' AND standbys > 0

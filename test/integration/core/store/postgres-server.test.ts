@@ -166,6 +166,12 @@ describe('a store on a real PostgreSQL', () => {
       },
       expect.objectContaining({ id: 'postgres-clock', status: 'ok' }),
     ]);
+    await server.query('ALTER TABLE nodelease SET UNLOGGED');
+    expect(await (await open()).describe?.()).toContainEqual({
+      ...{ id: 'postgres-durability', status: 'fault' },
+      detail: 'the table is unlogged: a crash of the server empties it, with all versions',
+    });
+    await server.query('ALTER TABLE nodelease SET LOGGED');
   });
 
   it('resolves a wait for changes when the server ends the connection that listens', async () => {
