@@ -266,6 +266,17 @@ describe('with retry, a tick', () => {
     expect(await once(process(), { retry: 2 })).toMatchObject({ attempt: 1, tick: tick + HOUR });
   });
 
+  it('is claimed again as often where another schedule had claimed it a little earlier', async () => {
+    const { process, once, clock, tick } = await hourly();
+    await (await once(process()))?.release();
+    await clock.advance(5 * 60_000);
+    for (const attempt of [2, 3]) {
+      const run = await once(process(), { offset: '5m', retry: 2, tick: attempt > 2 ? tick : undefined });
+      expect(run).toMatchObject({ attempt, tick });
+      await run?.release();
+    }
+  });
+
   it('is not claimed again where it is over when the lock is free', async () => {
     const { process, once, clock, record, tick } = await hourly();
     await (await once(process(), { retry: 1 }))?.release();

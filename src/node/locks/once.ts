@@ -11,7 +11,7 @@ import { nothingAt } from '../../core/store/lock-url.js';
 import { REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import { type LockStore, openedLock } from './lock-place.js';
 import { type OnceRun, runOf } from './once-run.js';
-import { type SchedulePlan, scheduleOf } from './schedule.js';
+import { isSameTick, type SchedulePlan, scheduleOf } from './schedule.js';
 import {
   acquireLock,
   checkLock,
@@ -102,12 +102,14 @@ function claimedTick(body: string): number {
 async function openClaims(store: LockStore, options: OnceOptions) {
   checkKnown(options, [...LOCK_OPTIONS, ...OWN]);
   const { name, every, offset, cron, tz, retry = 0, tick: only, catchUp = false, ...rest } = options;
-  const last = only ?? Number.POSITIVE_INFINITY;
   checkLock(name, { ...rest, store });
   const kinds = { retry: whole(0, MAX_RETRIES), tick: maybe(whole(0)), catchUp: FLAG };
   checkArguments({ retry, tick: only, catchUp }, kinds);
   const { clock = systemClock, signal, timeoutMs = Number.POSITIVE_INFINITY } = rest;
   const schedule = await scheduleOf({ every, offset, cron, tz }, clock.now());
+  const next = only === undefined ? Number.POSITIVE_INFINITY : schedule.next(only);
+  // Another schedule may have claimed it a little earlier (rule O7).
+  const last = only === undefined || isSameTick(schedule, next, only) ? next : only;
   const known = { ...(await withDefaults(rest)), store };
   const { random } = known;
   const opened = await openedLock(known, name);
