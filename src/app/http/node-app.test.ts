@@ -12,6 +12,8 @@ import { NodeMonitor } from '../../node/runtime/node-monitor.js';
 import type { ClusterSnapshot } from '../../node/wire/cluster-snapshot.js';
 import type { Discovery } from '../../zookeeper/discovery/discovery.js';
 import { type NodeAppOptions, nodeApp } from './node-app.js';
+import { nodeHandler } from './node-handler.js';
+import { startNodeServer } from './node-server.js';
 import { OpenStreams } from './server/open-streams.js';
 
 const DURATION_MS = 15_000;
@@ -481,10 +483,18 @@ describe('on a loopback address', () => {
   });
 });
 
-it('is refused with an option that it does not know: a misspelt token would leave it open', () => {
+it('is refused with an option that it does not know or see: it would be open without its token', async () => {
   const misspelt = { tokens: { admits: async () => false } } as object;
   expect(() => nodeApp(misspelt)).toThrow('(the nearest is token), got "tokens"');
   expect(() => nodeApp({ monitor: {} as never })).toThrow('monitor: expected a NodeMonitor');
+  class Settings {
+    get token() {
+      return { admits: async () => false };
+    }
+  }
+  expect(() => nodeHandler(new Settings())).toThrow('not a getter of a class, got "token"');
+  const taken = { listen: { host: '127.0.0.1', port: 0 }, token: new Settings().token };
+  await expect(startNodeServer(taken)).rejects.toThrow('got "token"');
 });
 
 describe('an app of one’s own', () => {

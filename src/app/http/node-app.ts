@@ -75,7 +75,7 @@ export interface NodeAppOptions {
   readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
 }
 
-const NAMES = [
+export const APP_OPTIONS = [
   'clock',
   'monitor',
   'heldForOthers',
@@ -97,7 +97,7 @@ const PROTECTED = ['/lease', '/metrics', '/api/*'];
  */
 export function nodeApp(options: NodeAppOptions): Hono {
   // A misspelt token would leave it open.
-  checkKnown(options, NAMES);
+  checkKnown(options, APP_OPTIONS);
   const {
     clock = systemClock,
     monitor,

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { Hono } from 'hono';
-import { checkArguments, checked, FUNCTION, having, maybe } from '../../core/base/arguments.js';
+import { checkArguments, checkKnown, FUNCTION, having, maybe } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
-import { type NodeAppOptions, nodeApp, nothingThere } from './node-app.js';
+import { APP_OPTIONS, type NodeAppOptions, nodeApp, nothingThere } from './node-app.js';
 import { ADAPTER, PLAIN } from './problem.js';
 
 /** Settings of {@link nodeHandler}: what it answers from, and where it is mounted. */
@@ -42,7 +42,8 @@ export interface NodeHandler {
  * @throws {ConfigError} when the base path is none
  */
 export function nodeHandler(given: NodeHandlerOptions): NodeHandler {
-  const { basePath = '', ...options } = checked(given);
+  checkKnown(given, [...APP_OPTIONS, 'basePath']);
+  const { basePath = '', ...options } = given;
   if (typeof basePath !== 'string' || !/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath))
     throw new ConfigError(
       'basePath',

@@ -1,4 +1,4 @@
-import { checked } from '../../core/base/arguments.js';
+import { checkKnown } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import {
   checkListenAddress,
@@ -6,7 +6,7 @@ import {
   isLoopback,
   type ListenAddress,
 } from '../../core/settings/listen-address.js';
-import { type NodeAppOptions, nodeApp } from './node-app.js';
+import { APP_OPTIONS, type NodeAppOptions, nodeApp } from './node-app.js';
 import { BearerTokenFile } from './server/access.js';
 import { type HttpListener, listen } from './server/listen.js';
 import { OpenStreams } from './server/open-streams.js';
@@ -40,7 +40,9 @@ export interface NodeServer extends HttpListener {
  * @throws {ConfigError} when it cannot listen there, or the token file holds none
  */
 export async function startNodeServer(options: NodeServerOptions): Promise<NodeServer> {
-  const { listen: at, bearerTokenFile, labels, clock, ...rest } = checked(options);
+  const own = APP_OPTIONS.filter((name) => !['hosts', 'streams', 'token'].includes(name));
+  checkKnown(options, [...own, 'listen', 'bearerTokenFile', 'labels']);
+  const { listen: at, bearerTokenFile, labels, clock, ...rest } = options;
   checkListenAddress(at, 'listen');
   const token =
     bearerTokenFile === undefined
