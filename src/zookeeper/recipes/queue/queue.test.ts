@@ -48,6 +48,22 @@ describe('an iteration over a queue that is ended', () => {
   });
 });
 
+it('a taker that cannot put back an item that is left of a znode keeps those after it for another call', async () => {
+  const clock = new VirtualClock();
+  const zookeeper = new AnySession(clock);
+  const path = '/queue/queue-0000000000';
+  for (const made of ['/queue', path]) zookeeper.put(made, '', undefined);
+  const { stat } = zookeeper.znodes.get(path) as Znode;
+  zookeeper.znodes.set(path, { stat, data: encodeItems([...'abc'].map((item) => Buffer.from(item))) });
+  const taker = queue(zookeeper, '/queue', { format: 'distributed', clock, random: seededRandom(1) });
+  expect(String(await taker.take())).toBe('a');
+  zookeeper.denied.add('/queue/queue-');
+  await expect(taker[Symbol.asyncDispose]()).rejects.toMatchObject({ fault: 'no-auth' });
+  zookeeper.denied.clear();
+  await taker[Symbol.asyncDispose]();
+  expect(zookeeper.znodes.get('/queue/queue-')?.data).toEqual(encodeItems([Buffer.from('c')]));
+});
+
 describe('a taker that was paused', () => {
   /**
    * Takes two items, with a pause at the answer to the read of the znode or between the two.

@@ -183,7 +183,8 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const left of this.#taken.splice(0)) await this.#putBack(left);
+    // Where one fails, the others stay for another call.
+    for (let left = this.#taken.shift(); left; left = this.#taken.shift()) await this.#putBack(left);
   }
 
   /** Whether it may be handed out; puts it back if not. */
