@@ -22,7 +22,7 @@ $ NODELEASE_NODES=3 nodelease run --duration 30s -- sh -c 'echo I am node $NODE_
 \`\`\`
 
 \`nodelease COMMAND --help all\` shows the settings of one command. A wrong value ends the command with exit code 64 and a message that names the setting; an
-empty variable is wrong, too. A time is a whole number with a unit: \`500ms\`, \`15s\`, \`2m\`, \`1h\`. Commas without blanks separate the items of a list. Except for
+empty variable is wrong, too. A time is a number with a unit: \`500ms\`, \`1.5s\`, \`2m\`, \`1h\`. Commas without blanks separate the items of a list. Except for
 JSON, a value has no control characters, and neither blanks nor quotes at its ends. Variables that Kubernetes sets for a Service named \`nodelease\` are ignored.
 
 This page is made from the table in the code: \`npx vitest run --project unit settings-page -u\` writes it.
