@@ -26,6 +26,7 @@ interface ServeOptions {
  */
 export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<number> {
   const { options, settings, io } = call;
+  const { readOnly, allowWrites, bearerTokenFile } = options;
   // Before a connection is opened.
   const strategy = options.strategy === undefined ? undefined : parseStrategy(options.strategy);
   return onConnecting(call, async (zookeeper, signal) => {
@@ -35,7 +36,9 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
     const { clock, random } = io;
     const listener = await listenerFor({ settings, io, log });
     const server = await startDiscoveryServer({
-      ...options,
+      readOnly,
+      allowWrites,
+      bearerTokenFile,
       strategy,
       metrics: listener?.metrics,
       zookeeper,

@@ -5,6 +5,7 @@ import { ZooKeeperError, type ZooKeeperFault } from '../../../zookeeper/client/z
 import type { ServiceInstance } from '../../../zookeeper/services/instance/service-instance.js';
 import type { ServiceCall } from '../../../zookeeper/services/service-directory.js';
 import { type DiscoveryAppOptions, discoveryApp } from './discovery-app.js';
+import { type DiscoveryServerOptions, startDiscoveryServer } from './discovery-server.js';
 import type { AnyInstance } from './provider-pool.js';
 
 const ORDERS: ServiceInstance = {
@@ -422,4 +423,9 @@ describe('an app of one’s own', () => {
     directory.failure = new ZooKeeperError('away', 'timeout', 'unknown');
     expect((await outer.request('/discovery/v1/service')).status).toBe(503);
   });
+});
+
+it('a server is refused a misspelt option: without readOnly all clients of the machine may write', async () => {
+  const misspelt = { readonly: true } as object as DiscoveryServerOptions;
+  await expect(startDiscoveryServer(misspelt)).rejects.toThrow('(the nearest is readOnly), got "readonly"');
 });

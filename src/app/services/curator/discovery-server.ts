@@ -1,4 +1,4 @@
-import { checkArguments, checked, FLAG, FUNCTION, maybe } from '../../../core/base/arguments.js';
+import { checkArguments, checked, checkKnown, FLAG, FUNCTION, maybe } from '../../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../../core/base/clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
 import { shareAnswer } from '../../../core/base/share-answer.js';
@@ -78,6 +78,20 @@ export interface DiscoveryServer {
   close(): Promise<void>;
 }
 
+const NAMES = [
+  'zookeeper',
+  'clock',
+  'random',
+  'listen',
+  'basePath',
+  'readOnly',
+  'allowWrites',
+  'bearerTokenFile',
+  'metrics',
+  'strategy',
+  'onEvent',
+  'labels',
+] satisfies (keyof DiscoveryServerOptions)[];
 const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile', allowWrites: 'allowWrites' };
 
 /**
@@ -88,6 +102,8 @@ const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile', allowWrit
  * token file holds none
  */
 export async function startDiscoveryServer(options: DiscoveryServerOptions): Promise<DiscoveryServer> {
+  // A misspelt `readOnly` would let all clients of the machine write.
+  checkKnown(options, NAMES);
   const {
     zookeeper,
     clock,
