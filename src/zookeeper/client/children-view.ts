@@ -107,7 +107,8 @@ export class ChildrenView<T> {
     const { zookeeper, path } = this.options;
     this.#add(path, 0);
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
-    this.#onSession(zookeeper.state);
+    // Where the client is closed already, there is nothing to end, and who made this does not have it yet.
+    if (zookeeper.state.status !== 'closed') this.#onSession(zookeeper.state);
   }
 
   /**

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LEADER_EPOCH, ScriptedZooKeeper } from '../../../test/support/scripted-zookeeper.js';
-import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { DiscoveryResolver } from './discovery-resolver.js';
 import { encodeAssignment } from './layout.js';
 
@@ -19,6 +19,16 @@ async function resolved(ref: string, data: string) {
   await source.ready;
   return { instance: source.instances[0], problem: problems[0] };
 }
+
+it('a resolver whose client is closed follows nothing, and leaves nothing behind', async () => {
+  const clock = new VirtualClock();
+  const zookeeper = new ScriptedZooKeeper(clock);
+  const resolver = new DiscoveryResolver({ zookeeper, clock, random: seededRandom(1) });
+  await zookeeper.close();
+  const source = resolver.instances('pay');
+  await settled();
+  expect([source.instances, zookeeper.watches.size, clock.sleepers]).toEqual([[], 0, 0]);
+});
 
 describe('a node that offers an endpoint', () => {
   it('is an instance with its address and ports, and all that it says of itself', async () => {
