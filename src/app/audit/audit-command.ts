@@ -5,7 +5,7 @@ import type { StoreSession } from '../../core/lease/session/store-session.js';
 import { type PastObject, StoreError } from '../../core/store/lease-store.js';
 import { answer, complain, fail, sayJson, withRows } from '../kit/answer.js';
 import { type Call, interruptible, onStore } from '../kit/call.js';
-import { ExitCode } from '../kit/io.js';
+import { ExitCode, exitCodeOfSignal } from '../kit/io.js';
 import { formatDuration, pluralize } from '../kit/terminal/text.js';
 import { Audit, folderOf } from './audit.js';
 
@@ -43,7 +43,7 @@ async function judge(session: StoreSession, call: AuditCall, signal: AbortSignal
     const folder = folderOf(state.key) ?? '';
     if (audit.needs(folder)) await enter(folder);
     audit.add(state);
-    if (options.tenures) await io.taken();
+    if (options.tenures && !(await io.taken())) return exitCodeOfSignal('SIGPIPE');
   }
   audit.finish();
   const count = Object.values(audit.counts).reduce((sum, each) => sum + each, 0);

@@ -291,12 +291,16 @@ describe('an audit', () => {
   });
 
   it('takes versions that leap, and objects that have gone back, for what init --restored explains', () => {
-    const { lease, settings, judged } = scene();
+    const { lease, settings, put, judged } = scene();
     const mark = 'b'.repeat(16);
     lease(10, held(7));
     lease(15, again(held(7)));
+    lease(16, held(7));
+    lease(17, released(held(7), 0, BEGIN));
     lease(18, held(7));
     lease(20, released(held(5), 0, BEGIN));
+    for (const epoch of [5, 4])
+      put('shards.json', 20 - epoch, { body: encodeMap(map(epoch, epoch)), metadata: {} });
     settings(30, { epoch: { mark, settling: true } });
     settings(47, { epoch: { mark, settling: false } });
     lease(50, held(2 ** 41, { epoch: mark }));
@@ -386,6 +390,16 @@ describe('an audit', () => {
     expect(judged()).toMatchObject({ breaches: [], lost: 2 });
   });
 
+  it('knows that a version never falls, and no more, where versioning was suspended', () => {
+    const { lease, judged } = scene();
+    lease(10, held(5));
+    lease(11, held(6), '0.json', false);
+    expect(judged()).toMatchObject({ breaches: [], lost: 1 });
+    lease(12, released(held(6), 0, BEGIN));
+    lease(13, held(3), '0.json', false);
+    expect(judged().counts).toEqual({ 'version-fell': 1 });
+  });
+
   it('reports when holders were overdue together', () => {
     const { lease, settings, judged } = scene();
     settings(1, { size: 2, peak: 2 });
@@ -395,6 +409,16 @@ describe('an audit', () => {
       lease(28, again(held(1), 2), key);
     }
     expect(judged().outages()).toEqual([{ from: BEGIN + 25_000, to: BEGIN + 28_000, holders: 2 }]);
+  });
+
+  it('takes two holders, one of which is overdue as the other one no longer is, for no outage', () => {
+    const { lease, settings, judged } = scene();
+    settings(1, { size: 2, peak: 2 });
+    for (const [id, second] of [10, 7].entries()) {
+      lease(second, held(1), `${id}.json`);
+      lease(second + 13, again(held(1)), `${id}.json`);
+    }
+    expect(judged().outages()).toEqual([]);
   });
 
   it('judges the history in objects that are not kept', () => {

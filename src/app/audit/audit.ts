@@ -112,8 +112,7 @@ export class Audit {
     }
     const state: State = { ...past, ...content };
     if (newer === undefined) this.#newest(state);
-    else if (newer.kept) this.#judge(state, newer, folder);
-    else this.lost += 1;
+    else this.#judge(state, newer, folder);
     this.#newer = state;
   }
 
@@ -126,7 +125,7 @@ export class Audit {
   outages() {
     const found: { from: number; to: number; holders: number }[] = [];
     let overdue = 0;
-    for (const [at, change] of this.#overdue.sort(([a], [b]) => a - b)) {
+    for (const [at, change] of this.#overdue.sort(([a, up], [b, down]) => a - b || up - down)) {
       if (change > 0 && overdue === 1) found.push({ from: at, to: at, holders: 2 });
       const last = found.at(-1);
       if (last && overdue > 1) last.to = at;
@@ -185,14 +184,19 @@ export class Audit {
   }
 
   #judge(older: State, newer: State, { settings }: Folder): void {
-    const { key, at, damaged = false, lease: to } = newer;
+    const { key, at, kept, damaged = false, lease: to } = newer;
     const { lease: from } = older;
+    if (!kept) {
+      this.lost += 1;
+      // Whatever is missing between the two: a version never falls.
+      if (!from || !to || versionOf(to) >= versionOf(from)) return;
+    }
     const epochs = settings.filter(({ epoch }) => epoch?.settling);
     // What was put back before a new epoch was recorded is explained.
     const isExplained = epochs.some((epoch) => epoch.at.max >= at.min);
     if (older.tick && newer.tick && !isExplained && !mayFollowTick(older.tick, newer.tick))
       this.#report('foreign-write', key, at.min, `tick ${older.tick.tick}, then ${newer.tick.tick}`);
-    if (older.map && newer.map && !mayFollow(older.map, newer.map))
+    if (older.map && newer.map && !isExplained && !mayFollow(older.map, newer.map))
       this.#report('shard-token', key, at.min, 'a token or the epoch did not rise');
     if (!from || !to) return;
     // Without settings of that time it is unknown whether the cluster had given the id up.
@@ -203,7 +207,9 @@ export class Audit {
 
     // Versions leap in a new epoch of the store (rule 12).
     const rise = versionOf(to) - versionOf(from);
-    if ((rise < 0 || step === 'foreign-write') && isExplained) return;
+    // A tenure that is held again after its release.
+    const isBack = step === 'version-twice' && from.kind !== 'held';
+    if ((rise < 0 || isBack || step === 'foreign-write') && isExplained) return;
     if (rise > 1 && !damaged && epochOf(from) === epochOf(to)) this.lost += rise - 1;
     const own = epochs.findLast(({ epoch }) => epoch?.mark === epochOf(to));
     if (to.kind === 'held' && step !== 'renewed' && own && at.max - own.at.min <= own.durationMs)

@@ -15,7 +15,7 @@ import { newEtcdStore } from '../../../support/etcd.js';
 import { etcdCall } from '../../../support/etcd-admin.js';
 import { newStore, removeStores } from '../../../support/fleet.js';
 import { runInProcess } from '../../../support/in-process.js';
-import { killAll, runCli } from '../../../support/processes.js';
+import { cliFile, killAll, runCli, runProcess } from '../../../support/processes.js';
 import { restrictedEnvironment } from '../../../support/restricted-access.js';
 
 afterEach(async () => {
@@ -145,6 +145,20 @@ describe('nodelease audit', () => {
     const { answer } = await audit(place);
     expect(answer).toMatch(/^tenures: 6 released, 0 expired, 1 evicted/m);
     expect(answer).toMatch(/^no breach$/m);
+  });
+
+  it('ends with 141 when the reader of its tenures has read enough', async () => {
+    const { bucket, options, env } = await s3Place();
+    await bucket.putRaw('fleet/cluster.json', settings(1));
+    for (const state of [held(1), gone(1)]) {
+      const { body, metadata } = nativeCodec.encode(state);
+      await bucket.putRaw('fleet/0.json', body, metadata);
+    }
+    const pipeline = '{ "$0" "$@"; echo "code $?" >&2; } | true';
+    const command = [process.execPath, cliFile, 'audit', '--tenures', ...options];
+    const shell = runProcess('sh', ['-c', pipeline, ...command], { env });
+    await shell.exit;
+    expect(shell.stderr()).toBe('code 141\n');
   });
 
   it('finds none on etcd, from the revision on to which it was compacted', async () => {
