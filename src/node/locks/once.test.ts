@@ -83,6 +83,16 @@ describe('a tick', () => {
     expect(record()).toMatchObject({ missed: 2 });
   });
 
+  it('is the first one of a schedule that begins after what was claimed before', async () => {
+    const { process, once, clock } = await hourly();
+    await (await once(process()))?.complete();
+    const year = new Date(clock.now()).getUTCFullYear() + 1;
+    await clock.advance(Date.UTC(year) + 60_000 - clock.now());
+    const run = await once(process(), { every: undefined, cron: `0 0 0 * * * ${year}` });
+    expect(run).toMatchObject({ tick: Date.UTC(year), missed: 0 });
+    await run?.complete();
+  });
+
   it('is waited for during a long run until the next one is due, and is missed then', async () => {
     const { process, once, clock, tick } = await hourly();
     const long = await once(process());

@@ -141,8 +141,10 @@ export class Ticks {
       return isSoon ? { status: 'soon', waitMs: next - min } : { status: 'claimed' };
     }
     const before = schedule.last(tick - 1);
+    // A schedule may have no earlier tick.
+    const isMissed = (each: number) => each > record.tick && !isSameTick(schedule, each, record.tick);
     let missed = 0;
-    for (let each = before; !isSameTick(schedule, each, record.tick) && missed < MAX_MISSED; missed += 1)
+    for (let each = before; isMissed(each) && missed < MAX_MISSED; missed += 1)
       each = schedule.last(each - 1);
     const claim = task.catchUp && missed > 0 ? { tick: before, missed: missed - 1 } : { tick, missed };
     return { status: 'due', claim: { ...claim, attempt: 1 } };
