@@ -113,10 +113,8 @@ describe('the format of env files', () => {
       "DB_POOL_SIZE=10\nA_0='x y'\n_1ST=\n",
     );
     const { ' key with: = #!\\': _, unicode: __, lines: ___, ...values } = HARD;
-    expect(parse('env', format('env', { ...values, lines: 'one\ntwo' }))).toEqual({
-      ...values,
-      lines: 'one\ntwo',
-    });
+    const more = { ...values, lines: 'one\ntwo', windows: 'one\r\ntwo' };
+    expect(parse('env', format('env', more))).toEqual(more);
     expect(() => format('env', { 'a.b': '1', 'a-b': '2' })).toThrow(
       'a-b: expected another variable than a.b has, got "A_B"',
     );

@@ -87,7 +87,8 @@ const ENV_LINE =
 
 /** The variable DB_URL is the key db.url, as in Spring's relaxed binding. */
 function parseEnv(text: string, label: string) {
-  const lines = text.replace(/\r\n/g, '\n');
+  // Other line ends belong to values.
+  const lines = /(^|[^\r])\n/.test(text) ? text : text.replace(/\r\n/g, '\n');
   const [strange] = lines.replace(ENV_LINE, '').trim().split('\n');
   if (strange) throw new ConfigError(label, strange, 'lines of the form NAME=value');
   const found = [...lines.matchAll(ENV_LINE)].flatMap(([, name, single, double, bare = '']) => {
