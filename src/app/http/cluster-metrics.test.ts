@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { CAMUNDA_MARKER, camundaFree, camundaHeld } from '../../../test/support/camunda-objects.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { acquireLease } from '../../core/lease/acquire/acquire-lease.js';
+import { evictHolder } from '../../core/lease/operate/evict.js';
 import { initializeCluster } from '../../core/lease/operate/initialize.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { MemoryBucket } from '../../core/store/memory/memory-bucket.js';
@@ -47,6 +48,12 @@ it('covers every node id of a cluster', async () => {
   const later = await scrape();
   expect(later).toContain('nodelease_cluster_node_ids{state="released"} 1\n');
   expect(later).not.toContain('remaining_seconds{');
+  const { id } = await acquireLease({ store, clock, random, taskId: 'task', acquireTimeoutMs: 0 });
+  await evictHolder(session, id);
+  await clock.advance(3_000);
+  const last = await scrape();
+  expect(last).toContain('nodelease_cluster_node_ids{state="evicted"} 1\n');
+  expect(last).not.toContain('remaining_seconds{');
   await follower.close();
 });
 

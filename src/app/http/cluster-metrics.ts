@@ -54,10 +54,11 @@ export function clusterMetrics(cluster: () => Promise<ClusterView>): MetricsText
     const single = nodes.length > MAX_SERIES ? [] : nodes;
     for (const { id, knownSince } of view.tenures(new Set(single.map((node) => node.id))))
       if (knownSince !== null) known.set({ node_id: String(id) }, knownSince / 1_000);
-    for (const { id, version, expiresInMs, camunda } of single) {
+    for (const { id, version, taskId, expiresInMs, camunda } of single) {
       const labels = { node_id: String(id) };
       highest.set(labels, version);
-      if (expiresInMs !== null) remaining.set(labels, expiresInMs / 1_000);
+      // Of an evicted one, it says until when it is not free.
+      if (taskId !== null && expiresInMs !== null) remaining.set(labels, expiresInMs / 1_000);
       if (camunda && camunda.clockOffsetMs !== null) offset.set(labels, camunda.clockOffsetMs / 1_000);
     }
     return registry.metrics();

@@ -73,7 +73,7 @@ export interface NodeReport {
   readonly ageMs: readonly [min: number, max: number | null] | null;
   /**
    * Maximum time for which its holder may still trust the lease, in milliseconds; below 0 if it is overdue.
-   * Null unless it is held or expired.
+   * Null unless it is held, expired or evicted.
    */
   readonly expiresInMs: number | null;
   /** The expiry that the holder wrote, in store time, milliseconds since the Unix epoch. */
