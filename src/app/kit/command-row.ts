@@ -174,7 +174,7 @@ export const OF_NODE_IDS: Names = [...OF_STORE, ...OF_ZOOKEEPER, 'provider'];
 /** Of the commands that may create a cluster. */
 export const CREATING: Names = [...OF_NODE_IDS, 'cluster-name', 'nodes', 'duration', 'grace'];
 /** Of the commands that hold a node id for other processes. */
-const OF_HOLDING: Names = ['on-retire', 'node-id', 'zookeeper-required', 'ready-timeout'];
+const OF_HOLDING: Names = ['on-retire', 'ecs-protect', 'node-id', 'zookeeper-required', 'ready-timeout'];
 /** Of the commands that acquire a node id. */
 export const ACQUIRING: Names = [
   ...OF_NODE_IDS,
