@@ -5,11 +5,18 @@ true /*
 # As process 1 of a container the shell stays. Processes that lost their parent become children of process 1, which has to collect
 # them when they end; node cannot, a shell does. It hands signals on and exits with the code of node.
 # From a terminal ^C and ^\ reach the whole foreground group, node included: handing those on would double them.
-if [ "$$" -ne 1 ]; then exec node "$0" "$@"; fi
+#
+# Some shells drop the variables whose names they cannot have, such as a.b: node gets them in one that it takes apart.
+others() { LC_ALL=C grep -az$1 -e '^[0-9]' -e '^[^=]*[^=A-Za-z0-9_]'; }
+keep() { if others q; then export NODELEASE_ENVIRON="$({ others | tr '\0' '\1'; } </proc/self/environ)"; fi; }
+# And node takes SIGHUP again where nohup has it ignored.
+hangup() { while read -r NODELEASE_WORD NODELEASE_MASK; do [ "$NODELEASE_WORD" != SigIgn: ] || case $NODELEASE_MASK in *[13579bdf]) export NODELEASE_NOHUP=yes ;; esac; done; }
+if [ "$$" -ne 1 ]; then keep 2>/dev/null </proc/self/environ; hangup 2>/dev/null </proc/self/status; exec node "$0" "$@"; fi
 main= early=
 pass() { if [ -n "$main" ]; then kill -s "$1" "$main" 2>/dev/null; else early=$1; fi; }
 for signal in TERM HUP USR1 USR2; do trap "pass $signal" "$signal"; done
 for signal in INT QUIT; do if [ -t 0 ]; then trap : "$signal"; else trap "pass $signal" "$signal"; fi; done
+keep 2>/dev/null </proc/self/environ
 exec 3<&0
 node "$0" "$@" <&3 3<&- &
 main=$!
@@ -33,6 +40,15 @@ const DIGEST_BYTES = 32;
 const LEASE_LOST = 76;
 /** Of processor time: V8 drops the bytecode of what has not been called for long. */
 const LONGEST_START_MICROSECONDS = 2_000_000;
+
+// What the shell above has kept.
+for (const each of process.env.NODELEASE_ENVIRON?.split('\x01') ?? []) {
+  const [name, ...value] = each.split('=');
+  if (name) process.env[name] = value.join('=');
+}
+delete process.env.NODELEASE_ENVIRON;
+if (process.env.NODELEASE_NOHUP) process.on('SIGHUP', () => undefined);
+delete process.env.NODELEASE_NOHUP;
 
 const mayKeep = !process.env.NODE_DISABLE_COMPILE_CACHE;
 const chunks = new Map();

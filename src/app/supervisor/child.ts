@@ -35,11 +35,14 @@ interface ChildOptions {
  * also ended by the kernel when the supervisor dies.
  */
 const GATE_SCRIPT = `
-read -r go <&3 || exit 76
+read -r NODELEASE_GO <&3 || exit 76
 exec 3<&-
 if setpriv --pdeathsig KILL -- true 2>/dev/null; then exec setpriv --pdeathsig KILL -- "$@"; fi
 exec "$@"
 `;
+
+/** The names of the variables that every shell hands down. */
+const SHELL_NAME = /^[A-Za-z_]\w*$/;
 
 /** The operating system refused to start the command. */
 export class ChildStartError extends Error {
@@ -59,7 +62,13 @@ export class ChildStartError extends Error {
  * @throws {ChildStartError} when it could not be started
  */
 export async function startChild({ command, env, gated }: ChildOptions): Promise<Child> {
-  const [file, ...args] = gated ? ([SHELL, '-c', GATE_SCRIPT, 'sh', ...command] as const) : command;
+  const others = Object.entries(env).flatMap(([name, value]) =>
+    value === undefined || SHELL_NAME.test(name) ? [] : [`${name}=${value}`],
+  );
+  // A command with a = in its name would be taken for one of them.
+  const words =
+    others.length > 0 && !command[0].includes('=') ? ['env', '--', ...others, ...command] : command;
+  const [file, ...args] = gated ? ([SHELL, '-c', GATE_SCRIPT, 'sh', ...words] as const) : command;
   const stdio: StdioOptions = ['inherit', 'inherit', 'inherit'];
   if (gated) stdio.push('pipe');
   let started: ChildProcess;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/base/clock.js';
 import { explain, WaitTimeoutError } from '../../core/base/errors.js';
-import { protectTask } from '../../core/base/host/task-protection.js';
+import { taskProtector } from '../../core/base/host/task-protection.js';
 import { fail } from '../kit/answer.js';
 import { type Call, logFailure } from '../kit/call.js';
 import { type HoldingOptions, waitTimeout } from '../kit/holding.js';
@@ -153,6 +153,8 @@ export async function runHeldCommand<Own extends Hold>(
   const { restart = false } = call.options;
   const timeoutMs = waitTimeout(call.options);
   return withCommand(call, command, restart || end !== undefined, async (supervised, log, signals) => {
+    // One for all runs: the removal for one may still be under way when the next begins.
+    const protect = call.settings.ecsProtect && taskProtector({ ...io, log });
     try {
       for (let again = false; ; again = true) {
         const hold = await acquire({ log, signal: signals.interrupted, again, timeoutMs });
@@ -165,7 +167,7 @@ export async function runHeldCommand<Own extends Hold>(
           NODELEASE_ECS_PROTECT: undefined,
           LOCK_TOKEN: String(hold.token),
         };
-        const unprotect = call.settings.ecsProtect && protectTask({ ...io, log });
+        const unprotect = protect?.();
         const run = supervised.run({ lease: hold, env, log });
         const { exitCode, workEnded } = await run.finally(() => ended.abort());
         const unprotected = unprotect?.();

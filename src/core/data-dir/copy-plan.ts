@@ -18,7 +18,7 @@ export interface CopyPlan {
   /** Each directory comes after its parent. */
   readonly directories: readonly PlannedEntry[];
   readonly files: readonly PlannedEntry[];
-  readonly links: readonly { readonly path: string; readonly target: string }[];
+  readonly links: readonly { readonly path: string; readonly target: Buffer }[];
   /** The sizes of all files. */
   readonly bytes: number;
 }
@@ -32,7 +32,7 @@ export const CONCURRENCY = 8;
 /**
  * Scans the directory at `top` of a tree. No link is followed.
  *
- * @throws {DataDirError} when a symbolic link leads out of the tree
+ * @throws {DataDirError} when a symbolic link leads out of the tree, or a name cannot be read
  * @throws what `check` throws; it is called repeatedly
  */
 export async function planCopy(
@@ -48,12 +48,15 @@ export async function planCopy(
   const unseen = [''];
   const look = async (at: string, path: string) => {
     check();
-    const stats = await lstat(at);
+    const stats = await lstat(at).catch((error: unknown) => {
+      if (!path.includes('\uFFFD')) throw error;
+      throw new DataDirError(`${at} is not the name of the file, which is not UTF-8: rename or exclude it`);
+    });
     if (stats.isFile()) files.push({ path, stats });
     else if (stats.isDirectory()) unseen.push(path);
     else if (stats.isSymbolicLink()) {
-      const target = await readlink(at);
-      if (leadsOut(path, target))
+      const target = await readlink(at, 'buffer');
+      if (leadsOut(path, target.toString()))
         throw new DataDirError(
           `${at} is a symbolic link that leads out of ${join(tree.top, top)}: remove or exclude it`,
         );

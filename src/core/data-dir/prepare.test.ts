@@ -6,7 +6,9 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -126,6 +128,25 @@ describe('a new version', () => {
     expect(existsSync(join(at(version), 'a'))).toBe(from !== null);
   });
 
+  it('on a local disk is made from the version before starts that were killed or failed, unless another host had the id too', async () => {
+    const source = makeVersion(root, 3, 3, TREE);
+    mkdirSync(at(4));
+    const start = (version: number, onEvent?: PrepareOptions['onEvent']) =>
+      prepare(version, { local: true, lease: held(version, 3, 'same'), ...(onEvent && { onEvent }) });
+    symlinkSync('/etc/passwd', join(source, 'out'));
+    await expect(start(5)).rejects.toThrow(/leads out/);
+    rmSync(join(source, 'out'));
+    const replace = () => {
+      writeFileSync(join(source, 'new'), 'x');
+      renameSync(join(source, 'new'), join(source, 'a'));
+    };
+    await expect(start(6, ({ type }) => type === 'removed' && replace())).rejects.toThrow(/was replaced/);
+    expect(await start(7)).toMatchObject({ restored: true });
+    expect(readdirSync(join(root, 'node-3')).sort()).toEqual(['v3', 'v7']);
+    mkdirSync(at(9));
+    expect(await start(10)).toMatchObject({ restored: false });
+  });
+
   it.each([
     ['s3://b/p', undefined, ['looks-local', 'prepared']],
     ['s3://b/p', true, ['prepared']],
@@ -156,6 +177,13 @@ describe('a new version', () => {
     }
     chmodSync(join(at(2), 'd/e'), 0o755);
     chmodSync(join(source, 'd/e'), 0o755);
+  });
+
+  it('keeps the target of a link byte for byte', async () => {
+    const target = Buffer.from([0x61, 0xe9]);
+    symlinkSync(target, join(makeVersion(root, 3, 1, TREE), 'l'));
+    await prepare(2);
+    expect(readlinkSync(join(at(2), 'l'), 'buffer')).toEqual(target);
   });
 
   it('gets nothing that is excluded, and nothing below it', async () => {
@@ -350,6 +378,15 @@ describe('a start is refused with the reason, and nothing is changed, because of
   it('a file in place of the directory of the node id', async () => {
     writeTree(root, { 'node-3': '' });
     await expect(prepare(5)).rejects.toThrow(/node-3 is not a directory/);
+  });
+
+  it('a name that is not UTF-8, unless it is excluded', async () => {
+    const source = makeVersion(root, 3, 1, TREE);
+    writeFileSync(Buffer.concat([Buffer.from(join(source, 'caf')), Buffer.from([0xe9])]), 'x');
+    await expect(prepare(2)).rejects.toThrow(
+      /v1\/caf\uFFFD is not the name of the file, which is not UTF-8: rename or exclude it$/,
+    );
+    expect(await prepare(3, { exclude: ['caf*'] })).toMatchObject({ restored: true });
   });
 
   it('too little space', async () => {

@@ -24,6 +24,8 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 //   do not concern this tenure: they are never touched.
 // - A local disk shows only its own host's tenures. So the version just before is the only source there, and
 //   only where the acquiring write has replaced a lease of the same sticky key: it was made on this disk.
+//   Unfinished versions in between do not count: their tenures were here, and have run nothing. A tenure whose
+//   preparation fails leaves such a version.
 // - One store for each root. Its URL is recorded at the root: the versions of another store are not earlier
 //   tenures.
 // - Complete or absent. The marker comes last, when every file and every name of the directory has been
@@ -126,10 +128,19 @@ class Preparation {
   }
 
   async run(): Promise<PreparedDataDir> {
+    await checkOwner(this.options);
+    try {
+      return await this.#prepare();
+    } catch (error) {
+      await this.#leaveUnfinished(this.#own).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #prepare(): Promise<PreparedDataDir> {
     const tree = this.#tree;
     const { lease, clock, retention = DEFAULT_RETENTION } = this.options;
     const { version } = lease;
-    await checkOwner(this.options);
     await this.#warnOfLocalRoot();
     await this.#checkPlace(this.#nodeDir);
     const versions = await versionsIn(tree, this.#nodeDir);
@@ -139,6 +150,7 @@ class Preparation {
     await tree.entry(this.#nodeDir, makeFolder);
     const unfinished = versions.filter((each) => each.state === 'unfinished' && each.version <= version);
     await this.#remove([...(await leftoversIn(tree, this.#nodeDir)), ...unfinished.map(({ path }) => path)]);
+    for (const { path } of unfinished) await this.#leaveUnfinished(path);
     let mode: CopyMode = 'copy';
     this.#check();
     await tree.entry(this.#own, (at) => mkdir(at, source ? 0o700 : 0o777));
@@ -209,8 +221,21 @@ class Preparation {
   #sourceFor(versions: readonly VersionDir[]): VersionDir | undefined {
     const { lease, local = false } = this.options;
     const newest = sourceFor(lease.version, versions);
-    const isLast = lease.previous === 'same' && newest?.version === lease.version - 1;
-    return local && !isLast ? undefined : newest;
+    if (newest === undefined || !local) return newest;
+    const since = versions.filter(
+      ({ version, state }) => state === 'unfinished' && version > newest.version && version < lease.version,
+    );
+    const isLast = lease.previous === 'same' && newest.version + since.length === lease.version - 1;
+    return isLast ? newest : undefined;
+  }
+
+  /** On a local disk it shows to later tenures that this one was here, and has run nothing. */
+  async #leaveUnfinished(path: string): Promise<void> {
+    if (this.options.local)
+      await unless(
+        ['EEXIST'],
+        this.#tree.entry(path, (at) => mkdir(at, 0o700)),
+      );
   }
 
   async #checkPlace(path: string): Promise<void> {

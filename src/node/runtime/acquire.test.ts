@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { newRoot, removeRoot } from '../../../test/support/data-dirs.js';
 import { systemClock } from '../../core/base/system.js';
@@ -258,6 +258,19 @@ describe('a data directory', () => {
       }
     },
   );
+
+  it('belongs to the folder of its leases, which the same text does not name in another working directory', async () => {
+    const folder = newRoot();
+    const root = join(folder, 'data');
+    mkdirSync(root);
+    try {
+      const store = `file:${relative(process.cwd(), folder)}/leases/`;
+      await (await acquire({ store, nodes: 1, taskId: 'me', onLost: 'signal', dataDir: { root } })).release();
+      expect(readFileSync(join(root, 'nodelease.json'), 'utf8')).toBe(`{"store":"file:${folder}/leases"}\n`);
+    } finally {
+      removeRoot(folder);
+    }
+  });
 
   it('does not record the end of its work where work on the lease is left, which then expires', async () => {
     const root = newRoot();

@@ -1,9 +1,11 @@
+import { resolve } from 'node:path';
 import { withTimeout } from '../../core/base/abort.js';
 import { ConfigError } from '../../core/base/errors.js';
 import type { DataDirOptions } from '../../core/data-dir/data-dir-options.js';
 import type { PreparedDataDir } from '../../core/data-dir/prepare.js';
 import type { Lease, LeaseListener } from '../../core/lease/model/lease.js';
 import { refuseLock } from '../../core/store/lock-url.js';
+import { parseStoreUrl } from '../../core/store/stores.js';
 import { parseConnectString } from '../../zookeeper/client/connect-string.js';
 import type { Announcement } from '../../zookeeper/discovery/announcement.js';
 import type { Discoverer, DiscovererOptions } from '../../zookeeper/discovery/discoverer.js';
@@ -157,10 +159,15 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
   }
 }
 
-/** The URL of the source of the node ids. The servers of ZooKeeper may change, their chroot may not. */
+/**
+ * The URL of the source of the node ids. The servers of ZooKeeper may change, their chroot may not. A folder is
+ * absolute: in another working directory the same text is another store.
+ */
 function givesOutIds({ provider, store, zookeeper }: HoldOptions): string {
-  if (provider !== 'zookeeper' || zookeeper === undefined)
-    return typeof store === 'string' ? store : store.url;
+  if (provider !== 'zookeeper' || zookeeper === undefined) {
+    const url = typeof store === 'string' ? parseStoreUrl(store).url : store.url;
+    return url.replace(/^file:(.*)/s, (_, folder: string) => `file:${resolve(folder)}`);
+  }
   const { connect } = zookeeper;
   const { chroot } = typeof connect === 'string' ? parseConnectString(connect, 'zookeeper') : connect;
   return `zookeeper:${chroot || '/'}`;

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { capturedIo } from '../../../../test/support/captured-io.js';
+import { systemClock, systemRandom } from '../../../core/base/system.js';
 import { optionsOf } from '../../kit/command-row.js';
 import type { Io } from '../../kit/io.js';
 import { runCommandLine } from './command-line.js';
@@ -160,6 +161,7 @@ describe('the command line', () => {
       ] as const
     ).map(([line, expected]): [string, string[], RegExp] => [line, line.split(' '), expected]),
     ['id --node-id 3', ['id', '--node-id', '3'], /unknown option '--node-id'/],
+    ['id --ecs-protect held', ['id', '--ecs-protect', 'held'], /unknown option '--ecs-protect'/],
     ['a switch with a value', ['status', '--watch=1'], /option '--watch' takes no value/],
     ['discovery alone', ['discovery'], /no command given: see nodelease discovery --help/],
     ['an unknown command of discovery', ['discovery', 'lss'], /unknown command 'lss'.*Did you mean ls/],
@@ -444,6 +446,15 @@ describe('the command line', () => {
       if (line !== 'doctor') expect(detailed.stderr).toMatch(/\n {4}at /);
     },
   );
+
+  it('heeds no sticky key in the data directory of another command, unless an option wants that', async () => {
+    const system = { clock: systemClock, random: systemRandom };
+    const words = ['id', '--store', 'memory:'];
+    const env = { NODELEASE_STICKY: 'file', NODELEASE_DATA_DIR: '/data' };
+    const { code, stdout } = await run(words, env, system);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^\d+\n$/)]);
+    expect((await run([...words, '--sticky', 'file'], {}, system)).code).toBe(64);
+  });
 
   it('reads them for the command that announces', async () => {
     const env = { NODELEASE_ANNOUNCE: 'pay:', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };

@@ -257,6 +257,8 @@ function settingsOf(
   // A run within a run does not take the outer one's id for its own name.
   const known = ['NODE_ID_VERSION', ...names.map(environmentName)];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
+  // The key is in the data directory of another command.
+  if (env.NODELEASE_STICKY === 'file' && !names.includes('data-dir')) delete env.NODELEASE_STICKY;
   const settings = readSettings({ flags, env, hostname, announces, defaults });
   const allocates = settings.provider === 'zookeeper';
   const takesDefault =

@@ -87,8 +87,9 @@ class CommandWorkload implements Workload {
     const config = this.#config;
     if (config === undefined) return this.#runOnce(node);
     try {
-      for (;;) {
-        const end = await config.during((run) => this.#runOnce(node, run));
+      // A command that is started again finds the files of the one before.
+      for (let again = node; ; again = { ...node, dataRestored: true }) {
+        const end = await config.during((run) => this.#runOnce(again, run));
         if (!end.again) return end;
       }
     } finally {

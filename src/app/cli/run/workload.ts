@@ -1,5 +1,5 @@
 import { orAborted } from '../../../core/base/abort.js';
-import { protectTask } from '../../../core/base/host/task-protection.js';
+import { taskProtector } from '../../../core/base/host/task-protection.js';
 import { storeKindOf } from '../../../core/store/stores.js';
 import { type HeldNode, holdNode } from '../../../node/runtime/hold-node.js';
 import type { NodeMonitor } from '../../../node/runtime/node-monitor.js';
@@ -156,7 +156,7 @@ async function runWith(
   const { lease } = own;
   let routing: RoutingEntries | undefined;
   let forgetRetirement = () => {};
-  const unprotect = settings.ecsProtect === 'held' ? protectTask({ ...io, log }) : undefined;
+  const unprotect = settings.ecsProtect === 'held' ? taskProtector({ ...io, log })() : undefined;
   // False while work that relies on the node id may be left.
   let workEnded = true;
   try {

@@ -76,9 +76,14 @@ export function taskProtection({ env, clock, log }: TaskProtectionOptions) {
   };
 }
 
-/** Protects the task until the returned function is called, which takes a second at most. */
-export function protectTask(options: TaskProtectionOptions) {
+/**
+ * Returns what protects the task, again and again: until the function that it returns is called, which takes a
+ * second at most.
+ */
+export function taskProtector(options: TaskProtectionOptions) {
   const protect = taskProtection(options);
-  void protect(true);
-  return () => withTimeout(options.clock, END_TIMEOUT_MS, protect(false));
+  return () => {
+    void protect(true);
+    return () => withTimeout(options.clock, END_TIMEOUT_MS, protect(false));
+  };
 }

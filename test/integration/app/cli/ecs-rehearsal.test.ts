@@ -1,6 +1,13 @@
+import { once } from 'node:events';
 import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Settings } from '../../../../src/app/settings/settings.js';
+import { runHeldCommand } from '../../../../src/app/supervisor/supervised-command.js';
+import { systemClock } from '../../../../src/core/base/system.js';
+import { capturedIo } from '../../../support/captured-io.js';
 import { evict, type FleetStore, newStore, removeStores, statusOf } from '../../../support/fleet.js';
 import { killAll, runCli, type TestProcess } from '../../../support/processes.js';
 import {
@@ -200,6 +207,51 @@ describe('the protection of an ECS task from scale-in', () => {
       await task.exit;
       expect(agent.asked).toEqual(['on 15', 'off']);
       expect(await nodeIn(store)).toMatchObject({ state: 'released', version: 1 });
+    }
+  });
+
+  it('is asked for by one request at a time, also where a command runs again: the removal for its first run could come last', async () => {
+    let open = 0;
+    let most = 0;
+    // Does not answer.
+    const agent = createServer((_, response) => {
+      open += 1;
+      most = Math.max(most, open);
+      response.on('close', () => {
+        open -= 1;
+      });
+    }).listen(0, '127.0.0.1');
+    await once(agent, 'listening');
+    const { port } = agent.address() as AddressInfo;
+    const env = { PATH: process.env.PATH, ECS_AGENT_URI: `http://127.0.0.1:${port}` };
+    const io = { ...capturedIo(), clock: systemClock, env };
+    const settings = { ecsProtect: 'held', logLevel: 'silent' } as Settings;
+    const { signal } = new AbortController();
+    const hold = {
+      token: 1n,
+      signal,
+      deadline: Infinity,
+      isValid: () => true,
+      release: async () => undefined,
+    };
+    let runs = 0;
+    try {
+      const code = await runHeldCommand(
+        { options: {}, settings, io },
+        {
+          command: ['true'],
+          acquire: async () => hold,
+          variables: () => ({}),
+          end: async () => {
+            runs += 1;
+            return runs < 2;
+          },
+        },
+      );
+      expect([code, runs, most]).toEqual([0, 2, 1]);
+    } finally {
+      agent.closeAllConnections();
+      agent.close();
     }
   });
 

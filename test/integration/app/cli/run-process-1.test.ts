@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { childHandles } from '../../../support/process-handle.js';
-import { cliFile, killAll } from '../../../support/processes.js';
+import { cliFile, killAll, runProcess } from '../../../support/processes.js';
 import { asProcess1, outside } from './run-support.js';
 
 afterEach(killAll);
@@ -50,6 +50,20 @@ describe('nodelease as process 1 of a container', () => {
     });
     expect((await run.exit).code, run.stderr()).toBe(7);
     expect(run.stdout()).toBe('input');
+  });
+
+  it.each([
+    ['process 1', asProcess1],
+    [
+      'any other',
+      ([file = '', ...args]: readonly string[], options: object) => runProcess(file, args, options),
+    ],
+  ])('hands down variables that no shell can have, as %s', async (_, start) => {
+    const env = { 'a.b': '1=2\n3', 'c-d': '', '9e': 'ü', plain: 'yes' };
+    const script = `JSON.stringify(${JSON.stringify([...Object.keys(env), 'NODELEASE_ENVIRON'])}.map((name) => process.env[name]))`;
+    const run = start([cliFile, 'run', '--node-id', '3', '--', process.execPath, '-p', script], { env });
+    await run.exit;
+    expect(JSON.parse(run.stdout()), run.stderr()).toEqual([...Object.values(env), null]);
   });
 
   it('hands SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGTERM on', async () => {

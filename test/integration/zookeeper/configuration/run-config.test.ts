@@ -146,6 +146,16 @@ describe('when the configuration changes', () => {
     await expect.poll(seen).toEqual([]);
   });
 
+  it('it learns, when it is started again, that its data directory has earlier files', async () => {
+    await publish({ greeting: 'one' });
+    const script =
+      'trap "exit 0" TERM; echo "$GREETING, restored: $NODE_DATA_RESTORED"; while :; do sleep 0.05; done';
+    const server = run(script, '--on-config-change', 'restart', '--data-dir', newFolder());
+    await server.waitForOutput(/one, restored: false/);
+    await publish({ greeting: 'two' });
+    expect((await server.waitForOutput(/two, restored: (\w+)/))[1]).toBe('true');
+  });
+
   it('it is not started again where no variable has changed, and runs the new revision all the same', async () => {
     await publish({ greeting: 'one' });
     await publish({ other: 'x' }, { shared: true });
