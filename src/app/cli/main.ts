@@ -64,11 +64,8 @@ let isInterrupted = false;
 const onSignal = (signal: ForwardedSignal) => {
   isInterrupted ||= signal !== 'SIGWINCH';
 };
-// It is ignored then, as nohup wants it.
-const ignoresHangup = process.listenerCount('SIGHUP') > 0;
 const signals: SignalSource = {
-  on: (signal, listener) =>
-    (signal === 'SIGHUP' && ignoresHangup) || process.on(signal, onSignal).on(signal, listener),
+  on: (signal, listener) => process.on(signal, onSignal).on(signal, listener),
   off: (signal, listener) => process.off(signal, onSignal).off(signal, listener),
 };
 

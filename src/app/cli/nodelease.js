@@ -9,9 +9,7 @@ true /*
 # Some shells drop the variables whose names they cannot have, such as a.b: node gets them in one that it takes apart.
 others() { LC_ALL=C grep -az$1 -e '^[0-9]' -e '^[^=]*[^=A-Za-z0-9_]'; }
 keep() { if others q; then export NODELEASE_ENVIRON="$({ others | tr '\0' '\1'; } </proc/self/environ)"; fi; }
-# And node takes SIGHUP again where nohup has it ignored.
-hangup() { while read -r NODELEASE_WORD NODELEASE_MASK; do [ "$NODELEASE_WORD" != SigIgn: ] || case $NODELEASE_MASK in *[13579bdf]) export NODELEASE_NOHUP=yes ;; esac; done; }
-if [ "$$" -ne 1 ]; then keep 2>/dev/null </proc/self/environ; hangup 2>/dev/null </proc/self/status; exec node "$0" "$@"; fi
+if [ "$$" -ne 1 ]; then keep 2>/dev/null </proc/self/environ; exec node "$0" "$@"; fi
 main= early=
 pass() { if [ -n "$main" ]; then kill -s "$1" "$main" 2>/dev/null; else early=$1; fi; }
 for signal in TERM HUP USR1 USR2; do trap "pass $signal" "$signal"; done
@@ -47,8 +45,6 @@ for (const each of process.env.NODELEASE_ENVIRON?.split('\x01') ?? []) {
   if (name) process.env[name] = value.join('=');
 }
 delete process.env.NODELEASE_ENVIRON;
-if (process.env.NODELEASE_NOHUP) process.on('SIGHUP', () => undefined);
-delete process.env.NODELEASE_NOHUP;
 
 const mayKeep = !process.env.NODE_DISABLE_COMPILE_CACHE;
 const chunks = new Map();

@@ -60,17 +60,6 @@ describe('nodelease run', () => {
     expect(run.stdout()).toBe(`ready\n${signals.map((signal) => `got ${signal}\n`).join('')}`);
   });
 
-  it('leaves a hang-up alone that nohup has it ignore', async () => {
-    const script = "trap 'echo hung up' HUP; trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done";
-    const nohup = `trap '' HUP; exec "$0" run --node-id 3 -- sh -c "$1"`;
-    const run = runProcess('sh', ['-c', nohup, cliFile, script]);
-    await run.waitForOutput(/ready/);
-    run.kill('SIGHUP');
-    run.kill('SIGTERM');
-    expect((await run.exit).code, run.stderr()).toBe(7);
-    expect(run.stdout()).toBe('ready\n');
-  });
-
   it('is interrupted by a signal while it waits for a node id, with 128 plus its number and no version used', async () => {
     const store = `file:${newFolder()}`;
     const holder = shell('echo held; sleep 60', '--store', store, '--nodes', '1');
