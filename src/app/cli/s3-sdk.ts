@@ -7,5 +7,11 @@ import { mayHaveSdk } from '../../node/runtime/preloaded-sdk.js';
 const isInstrumented = mayHaveSdk(process.execArgv, process.env.NODE_OPTIONS);
 const sdk: typeof bundled = isInstrumented ? createRequire(import.meta.url)('@aws-sdk/client-s3') : bundled;
 
-export const { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } =
-  sdk;
+export const {
+  CreateSessionCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} = sdk;

@@ -122,12 +122,26 @@ describe('opening a store', () => {
     },
   );
 
-  it('sends no token of Azure over http', async () => {
+  it.each(['http', 'HTTP'])('sends no token of Azure over %s', async (scheme) => {
     vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', '');
-    const opening = openStore('azblob://acct1/leases', { ...base, endpoint: 'http://127.0.0.1:10000' });
+    const opening = openStore('azblob://acct1/leases', { ...base, endpoint: `${scheme}://127.0.0.1:10000` });
     await expect(opening).rejects.toThrow(
       'endpoint: expected https, or AZURE_STORAGE_CONNECTION_STRING with it',
     );
+  });
+
+  it('takes HTTPS for https: Google wants a token', async () => {
+    vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', '/nonexistent/key.json');
+    const store = await openStore('gs://leases/p', { ...base, endpoint: 'HTTPS://127.0.0.1:1' });
+    await expect(store.read('0.json')).rejects.toMatchObject({ fault: 'denied', outcome: 'not-applied' });
+    await store.close();
+  });
+
+  it('leaves the servers of variables that AWS is to ignore', async () => {
+    withoutRegion();
+    vi.stubEnv('AWS_ENDPOINT_URL', 'http://127.0.0.1:9000');
+    vi.stubEnv('AWS_IGNORE_CONFIGURED_ENDPOINT_URLS', 'true');
+    await expect(openStore('s3://leases', base)).rejects.toThrow('region: expected the region of the store');
   });
 
   it('asks for the region of an AWS bucket when no setting names it', async () => {

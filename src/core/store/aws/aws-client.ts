@@ -43,6 +43,7 @@ interface GivenEndpoint {
  */
 export function givenEndpoint(service: string, option: string | undefined): GivenEndpoint | undefined {
   if (option !== undefined) return { name: 'endpoint', url: option };
+  if (process.env.AWS_IGNORE_CONFIGURED_ENDPOINT_URLS === 'true') return undefined;
   const variables = [`AWS_ENDPOINT_URL_${service}`, 'AWS_ENDPOINT_URL'];
   const given = variables.map((name) => ({ name, url: process.env[name]?.trim() ?? '' }));
   return given.find(({ url }) => url);

@@ -94,6 +94,18 @@ it('a server of several that does not answer leaves a read to the next one in ti
   socket.destroy();
 });
 
+it.each([408, 499])(
+  'a write that the server canceled with HTTP %i, as it does when it ends, may have been applied',
+  async (status) => {
+    const canceled = '{"code":1,"message":"grpc: the client connection is closing"}';
+    const ending = createHttpServer((_, response) => response.writeHead(status).end(canceled));
+    const store = open({ endpoints: [`http://${await listening(ending)}`] });
+    await expect(store.create('0.json', 'x', {})).rejects.toMatchObject({
+      ...{ fault: 'unavailable', outcome: 'unknown', transient: true },
+    });
+  },
+);
+
 it('shows neither its private key nor its password when it is printed', () => {
   const store = open({
     endpoints: ['https://127.0.0.1:2379'],

@@ -33,8 +33,11 @@ import { classifyNoToken, classifyReply } from './classify-reply.js';
 export interface GcsLeaseStoreOptions extends ObjectStoreOptions {
   readonly bucket: string;
   readonly client: Pick<HttpClient, 'send' | 'close'>;
-  /** The headers that authorize a request. */
-  readonly authorize: () => Promise<Readonly<Record<string, string>>>;
+  /**
+   * The headers that authorize a request.
+   * @param isRefused whether those that it gave before were refused
+   */
+  readonly authorize: (isRefused: boolean) => Promise<Readonly<Record<string, string>>>;
 }
 
 type Answer = HttpReply | 'conflict' | 'absent';
@@ -44,8 +47,8 @@ const META = 'x-goog-meta-';
 /**
  * Leases in a bucket of Google Cloud Storage, by its JSON API: inserts with `ifGenerationMatch`. The etag is
  * the generation, since that of Google repeats with the content. Every call makes one request and repeats
- * none; only a listing makes one a page, and a read of an absent object a second one, since Google answers
- * the same where the bucket is absent.
+ * none but one whose token was refused, with a new token; only a listing makes one a page, and a read of an
+ * absent object a second one, since Google answers the same where the bucket is absent.
  */
 export class GcsLeaseStore extends StoreDriver implements LeaseStore {
   readonly minWriteIntervalMs = 1_000;
@@ -174,14 +177,18 @@ export class GcsLeaseStore extends StoreDriver implements LeaseStore {
   ): Promise<Answer> {
     const { client, authorize, clock } = this.options;
     return boundedRequest(this.options, request, async (signal) => {
-      const authorization = await authorize().catch((error: unknown) => {
-        throw classifyNoToken(error, request, clock.now());
-      });
-      const reply = await client
-        .send(path, { ...send, headers: { ...send.headers, ...authorization }, signal })
-        .catch((error: unknown) => {
-          throw connectionFailure(error, () => failing(request), request.endpoint);
+      const attempt = async (isRefused: boolean) => {
+        const authorization = await authorize(isRefused).catch((error: unknown) => {
+          throw classifyNoToken(error, request, clock.now());
         });
+        return client
+          .send(path, { ...send, headers: { ...send.headers, ...authorization }, signal })
+          .catch((error: unknown) => {
+            throw connectionFailure(error, () => failing(request), request.endpoint);
+          });
+      };
+      const first = await attempt(false);
+      const reply = first.status === 401 ? await attempt(true) : first;
       return reply.status === 200 || reply.status === 204 ? reply : classifyReply(reply, request);
     });
   }

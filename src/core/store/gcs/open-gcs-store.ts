@@ -1,3 +1,4 @@
+import { callWithTimeout } from '../../base/abort.js';
 import { checked, NAME, TEXT } from '../../base/arguments.js';
 import { HttpClient } from '../http-client.js';
 import { requiredBy } from '../optional-package.js';
@@ -27,16 +28,30 @@ export async function openGcsStore(options: GcsStoreOptions): Promise<GcsLeaseSt
   const server = options.endpoint ?? (emulator?.includes('://') === false ? `http://${emulator}` : emulator);
   if (server !== undefined)
     checkEndpoint(server, options.endpoint === undefined ? 'STORAGE_EMULATOR_HOST' : 'endpoint');
-  const endpoint = (server ?? 'https://storage.googleapis.com').replace(/\/$/, '');
+  const endpoint = new URL(server ?? 'https://storage.googleapis.com').href.replace(/\/$/, '');
   const authorize = endpoint.startsWith('https:')
-    ? await defaultCredentials(`gs://${options.bucket}`)
+    ? await defaultCredentials(`gs://${options.bucket}`, options)
     : async () => ({});
   return new GcsLeaseStore({ ...options, client: new HttpClient(endpoint), authorize });
 }
 
-async function defaultCredentials(url: string): Promise<GcsLeaseStoreOptions['authorize']> {
+async function defaultCredentials(
+  url: string,
+  { clock, requestTimeoutMs: timeoutMs }: GcsStoreOptions,
+): Promise<GcsLeaseStoreOptions['authorize']> {
   const { GoogleAuth } = await import('google-auth-library').catch(requiredBy(url, 'google-auth-library'));
   // Objects need no project: if none is given, the library looks for one with the first request, for seconds.
-  const auth = new GoogleAuth({ scopes: SCOPE, projectId: 'unused' });
-  return async () => Object.fromEntries(await auth.getRequestHeaders());
+  const newAuth = () => new GoogleAuth({ scopes: SCOPE, projectId: 'unused' });
+  let auth = newAuth();
+  return async (isRefused) => {
+    // It keeps a token until its end by the clock of this host, which may have been set back.
+    if (isRefused) auth = newAuth();
+    try {
+      return Object.fromEntries(await callWithTimeout({ clock, timeoutMs }, () => auth.getRequestHeaders()));
+    } catch (error) {
+      // All its callers wait for one request, which may never be answered.
+      auth = newAuth();
+      throw error;
+    }
+  };
 }

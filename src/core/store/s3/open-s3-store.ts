@@ -1,5 +1,6 @@
 import { checked, NAME, TEXT } from '../../base/arguments.js';
 import { type AwsAccess, createAwsClient, repeatCredentials } from '../aws/aws-client.js';
+import { bucketSessions } from './bucket-sessions.js';
 import { S3LeaseStore, type S3LeaseStoreOptions } from './s3-lease-store.js';
 import { S3Client } from './sdk.js';
 
@@ -16,6 +17,7 @@ export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3C
 export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore> {
   checked(options, { bucket: NAME, prefix: TEXT });
   const client = await createS3Client(options);
+  client.config.s3ExpressIdentityProvider = bucketSessions(client, options.clock);
   return new S3LeaseStore({
     ...options,
     client: {

@@ -2,6 +2,7 @@
 // module.
 
 export {
+  CreateSessionCommand,
   DeleteObjectCommand,
   GetObjectCommand,
   type GetObjectCommandInput,
