@@ -29,7 +29,6 @@ export interface Exchange {
 const CODE = {
   canceled: 1,
   invalid: 3,
-  deadline: 4,
   denied: 7,
   exhausted: 8,
   precondition: 9,
@@ -88,7 +87,7 @@ export function classifyReply({
     default:
   }
   // The leader was lost, there is no quorum, the server is about to end, or it does not know the outcome.
-  if (status >= 500 || code === CODE.canceled || code === CODE.deadline)
+  if (status >= 500 || status === 408 || code === CODE.canceled)
     return failed('unavailable', 'unknown', `${server} answered HTTP ${status} (${said})`);
   const hint =
     code === CODE.invalid && !hasUser ? 'if the cluster has users, set etcd.auth (--etcd-auth): ' : '';
