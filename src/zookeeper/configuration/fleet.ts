@@ -36,15 +36,18 @@ export class SeenReporter implements Reconciled {
     this.#loop.reconcile(this);
   }
 
-  /** Ends it, and removes its znode where that works at once; not that of the next holder of the node id. */
+  /**
+   * Ends it, and removes its znode where that works at once; not that of the next holder of the node id, nor
+   * that of another reader in this session.
+   */
   async close(): Promise<void> {
     const { zookeeper } = this.place;
     await this.#loop.close();
     const { state } = zookeeper;
     if (state.status !== 'connected') return;
     const { sessionId } = state;
-    const { stat } = (await zookeeper.read(this.path, { sessionId }).catch(() => undefined)) ?? {};
-    if (stat?.owner === sessionId)
+    const { stat, data } = (await zookeeper.read(this.path, { sessionId }).catch(() => undefined)) ?? {};
+    if (stat?.owner === sessionId && data?.toString() === this.#data)
       await zookeeper.remove(this.path, stat.version, { sessionId }).catch(() => undefined);
   }
 }

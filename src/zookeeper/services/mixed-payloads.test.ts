@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { AnySession } from '../../../test/support/scripted-zookeeper.js';
+import { instanceOf } from '../../../test/support/service-instances.js';
+import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { jsonPayload } from './instance/payload-codec.js';
 import { payloadConflict } from './mixed-payloads.js';
+import { ServiceDirectory } from './service-directory.js';
+import { ServiceDiscovery } from './service-discovery.js';
 
 const of = (type: string) => ({ port: 80, payload: { '@class': type } });
 const SPRING = of('org.springframework.cloud.zookeeper.discovery.ZookeeperInstance');
@@ -41,5 +47,48 @@ describe('a new instance', () => {
     ],
   ])('is refused with %s', (_, present, own, problem) => {
     expect(payloadConflict(present, own)).toMatch(problem);
+  });
+});
+
+describe('an instance that is registered already', () => {
+  const SERVICE = '/services/orders';
+
+  function registered() {
+    const clock = new VirtualClock();
+    const zookeeper = new AnySession(clock);
+    zookeeper.put(SERVICE, '', undefined);
+    zookeeper.put(`${SERVICE}/java`, JSON.stringify(SPRING), undefined);
+    const wait = <T>(work: Promise<T>) => inVirtualTime(clock, work);
+    const dataAt = (id: string) => JSON.parse(`${zookeeper.znodes.get(`${SERVICE}/${id}`)?.data ?? null}`);
+    return { clock, zookeeper, wait, dataAt };
+  }
+  const refusal = { fault: 'mixed-payloads', message: expect.stringMatching(/use --payload-type spring/) };
+
+  it('keeps what it has where a change would make the service unreadable for Java', async () => {
+    const { clock, zookeeper, wait, dataAt } = registered();
+    const services = new ServiceDiscovery({ zookeeper, clock, random: seededRandom(1) });
+    const one = { ...instanceOf('one'), payload: undefined };
+    await wait(services.register(one));
+    for (const change of ['update', 'register'] as const)
+      await expect(wait(services[change]({ ...one, payload: { weight: 2 } }))).rejects.toMatchObject(refusal);
+    expect(dataAt('one').payload).toBeNull();
+    expect(services.registered).toEqual([one]);
+    await wait(services.update({ ...one, enabled: false }));
+    expect(dataAt('one').enabled).toBe(false);
+
+    const removing = wait(services.unregister(one)).catch(() => undefined);
+    await expect(wait(services.register({ ...one, payload: 'x' }))).rejects.toMatchObject(refusal);
+    await removing;
+    expect([services.registered, dataAt('one')]).toEqual([[], null]);
+    await services.close();
+  });
+
+  it('is not replaced by one that would do so', async () => {
+    const { clock, zookeeper, wait, dataAt } = registered();
+    const directory = new ServiceDirectory({ zookeeper, clock, payload: jsonPayload });
+    const one = { ...instanceOf('one'), serviceType: 'STATIC' as const, payload: undefined };
+    await wait(directory.write(one));
+    await expect(wait(directory.write({ ...one, payload: { weight: 2 } }))).rejects.toMatchObject(refusal);
+    expect(dataAt('one').payload).toBeNull();
   });
 });

@@ -55,6 +55,15 @@ export function payloadConflict(present: ReadableBy, own: ReadableBy): string | 
   return `${found}. With this one, which has ${ours}, Java programs could not read the service: ${advice}`;
 }
 
+/** Whether the same programs can read a service with an instance before and after a change of its data. */
+export function isReadAlike(before: Buffer | string, after: Buffer | string): boolean {
+  const [was = '', now] = [before, after].map((data) => {
+    const own: ReadableBy = objectIn(data) ?? {};
+    return `${kindOf(own)} ${own.port == null && own.sslPort == null}`;
+  });
+  return was === now;
+}
+
 /** Maximum number of present instances that a new one is compared with: a fleet may start at once. */
 const MAX_COMPARED = 10;
 

@@ -2,7 +2,7 @@ import type { ReconcileCall, Reconciled, ReconcileLoop } from '../client/reconci
 import { catchUp } from '../client/retry.js';
 import { parentOf } from '../client/znode-path.js';
 import { CALL_TIMEOUT_MS, type Znode, ZooKeeperError } from '../client/zookeeper.js';
-import { mixedWithPresent, refusalOf } from './mixed-payloads.js';
+import { isReadAlike, mixedWithPresent, refusalOf } from './mixed-payloads.js';
 import { NamedRegistration } from './named-registration.js';
 import type { RegisteredZnode, RegistrationContext, WantedZnode } from './registered-znode.js';
 import { SequentialRegistration } from './sequential-registration.js';
@@ -26,6 +26,8 @@ export class Registration implements Reconciled {
   /** How far it has been compared with present instances: before the first write, and after it. */
   #compared: 'never' | 'before' | 'after' = 'never';
   #refusal: ZooKeeperError | undefined;
+  /** What was wanted last and is not refused; undefined while it is being removed. */
+  #accepted: WantedZnode | undefined;
   /** The session in which a step was made last; undefined where nothing can have been written. */
   #sessionId: string | undefined;
 
@@ -53,6 +55,8 @@ export class Registration implements Reconciled {
 
   /** Changes the instance that is registered. */
   update(wanted: WantedZnode): void {
+    if (!this.#accepted || !isReadAlike(this.#accepted.data, wanted.data)) this.#compared = 'never';
+    this.#refusal = undefined;
     this.wanted = wanted;
     this.#apply();
   }
@@ -61,6 +65,7 @@ export class Registration implements Reconciled {
   unregister(): void {
     if (this.wanted === undefined) return;
     this.wanted = undefined;
+    this.#accepted = undefined;
     if (this.#sessionId === undefined) this.#gone();
     else this.#apply();
   }
@@ -110,10 +115,10 @@ export class Registration implements Reconciled {
       this.#compared = 'before';
       if (refusal) {
         this.#refusal = refusal;
-        this.wanted = undefined;
-        this.#gone();
-        return true;
+        this.wanted = this.#accepted;
+        return false;
       }
+      this.#accepted = wanted;
     }
     if (wanted === undefined || !(this.#znode instanceof kindOf(wanted))) {
       await this.#znode.unregister(call);

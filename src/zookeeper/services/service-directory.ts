@@ -21,7 +21,7 @@ import {
 } from './instance/instance-codec.js';
 import { PAYLOAD, type PayloadCodec } from './instance/payload-codec.js';
 import type { ServiceInstance, ServiceType } from './instance/service-instance.js';
-import { refusalOf } from './mixed-payloads.js';
+import { isReadAlike, refusalOf } from './mixed-payloads.js';
 import { checkBasePath, DEFAULT_BASE_PATH, instancePath, servicePath } from './service-path.js';
 import { Kind } from './shortened.js';
 
@@ -155,11 +155,11 @@ export class ServiceDirectory<P> {
     return inRounds(path, async () => {
       const bound = { ...remaining(), sessionId };
       const present = mode === 'ephemeral-sequential' ? undefined : await zookeeper.read(path, bound);
-      if (present === undefined) {
+      if (present === undefined || !isReadAlike(present.data, data)) {
         const refusal = await refusalOf(zookeeper, { path, data }, bound);
         if (refusal) throw refusal;
-        return zookeeper.createWithParents(path, data, mode, bound);
       }
+      if (present === undefined) return zookeeper.createWithParents(path, data, mode, bound);
       await zookeeper.multi(replacing(path, present.stat.version, data, mode), bound);
       return path;
     });

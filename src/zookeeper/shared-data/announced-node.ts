@@ -1,9 +1,11 @@
+import { withTimeout } from '../../core/base/abort.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { BoundSession } from '../client/bound-session.js';
-import { catchUp } from '../client/retry.js';
+import { concurrentCalls } from '../client/call-limits.js';
+import { catchUp, whileConnectionIsAway } from '../client/retry.js';
 import { isSessionOver, type SessionState } from '../client/session-state.js';
 import { nameAt } from '../client/znode-path.js';
-import type { CallOptions, Watch, Znode, ZooKeeper } from '../client/zookeeper.js';
+import { type CallOptions, ignoring, type Watch, type Znode } from '../client/zookeeper.js';
 import { attempted, type DataCall, type DataContext, type RepeatedStep } from './datum.js';
 import { versionOf } from './entry.js';
 import { nodesFolder } from './layout.js';
@@ -47,10 +49,11 @@ export class AnnouncedNode {
 
   /** @internal */
   constructor(
-    private readonly zookeeper: ZooKeeper,
+    private readonly context: DataContext,
     readonly path: string,
     readonly sessionId: string,
   ) {
+    const { zookeeper } = context;
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
     this.#watch = zookeeper.watchRemoval(path, () => {
       // What is read in the next session does not show why it is gone.
@@ -77,14 +80,18 @@ export class AnnouncedNode {
   }
 
   /**
-   * Takes the node away. Resolves when it is gone, or within a second: then it goes with its session. Never
-   * rejects. Idempotent.
+   * Takes the node away. Resolves when it is gone, or within a second: then it goes with the next connection,
+   * or with its session. Never rejects. Idempotent.
    */
   async leave(): Promise<void> {
     if (this.#state.status === 'disconnected') return;
     this.#end('left');
-    const session = new BoundSession(this.zookeeper, this.sessionId);
-    await session.remove(this.path, -1, { timeoutMs: 1_000 }).catch(() => undefined);
+    const session = new BoundSession(this.context.zookeeper, this.sessionId);
+    const removing = whileConnectionIsAway(
+      this.context,
+      session,
+    )((call) => session.remove(this.path, -1, call));
+    await withTimeout(this.context.clock, 1_000, removing).catch(() => undefined);
   }
 
   #onSession(state: SessionState): void {
@@ -110,17 +117,19 @@ export class AnnouncedNode {
  * Announces a node, once: where the reply is lost, its znode is found by its session.
  *
  * @param known the paths of this client's other nodes
+ * @param isLost whether the reply of an earlier call may have been lost
  * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws `signal.reason`
  */
 export async function announceNode(
   context: DataContext,
   data: string,
   known: ReadonlySet<string>,
+  isLost: boolean,
   options: DataCall,
 ): Promise<AnnouncedNode> {
   const folder = nodesFolder(context.root);
   const announce = async ({ session, call, mayBeDone }: RepeatedStep) => {
-    const found = mayBeDone ? await findOwn(session, folder, known, call) : undefined;
+    const found = mayBeDone || isLost ? await findOwn(session, folder, data, known, call) : undefined;
     const path =
       found ?? (await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', call));
     return { path, sessionId: session.sessionId };
@@ -132,19 +141,23 @@ export async function announceNode(
     options,
     announce,
   );
-  return new AnnouncedNode(context.zookeeper, path, sessionId);
+  return new AnnouncedNode(context, path, sessionId);
 }
 
 async function findOwn(
   session: BoundSession,
   folder: string,
+  data: string,
   known: ReadonlySet<string>,
   call: CallOptions,
 ): Promise<string | undefined> {
   await catchUp(session, folder, call);
-  for (const name of (await session.children(folder, call)) ?? []) {
-    const path = `${folder}/${name}`;
-    if (!known.has(path) && (await session.read(path, call))?.stat.owner === session.sessionId) return path;
-  }
-  return undefined;
+  const names = (await session.children(folder, call)) ?? [];
+  const others = names.map((name) => `${folder}/${name}`).filter((path) => !known.has(path));
+  const found = await concurrentCalls(others, async (path) => {
+    // One that may not be read is not ours.
+    const znode = await session.read(path, call).catch(ignoring('no-auth'));
+    return znode?.stat.owner === session.sessionId && znode.data.toString() === data ? path : [];
+  });
+  return found.flat()[0];
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { removeEntry } from './edit.js';
+import { removeEntry, writeEntry } from './edit.js';
 import type { SharedData } from './shared-data.js';
 
 /** Nothing of it is asked for what is wrong from the beginning. */
@@ -17,3 +17,15 @@ it.each([
     setting: 'entry',
   });
 });
+
+it.each([undefined, 'Map', 'array'])(
+  'an entry of the kind %s is refused, and not added to a set',
+  async (kind) => {
+    const shared = { set: async () => ({ lifespan: 'persistent', add: async () => undefined }) };
+    const edit = { name: 'weights', scope: '', kind: kind as never, value: { type: 'String', value: 'a' } };
+    await expect(writeEntry(shared as unknown as SharedData, edit, {})).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      setting: 'kind',
+    });
+  },
+);

@@ -1,8 +1,9 @@
+import { checkArguments, oneOf } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import type { Condition } from './collision-chain.js';
 import type { DataEntry, Kind, Scalar } from './data-report.js';
 import type { DataCall } from './datum.js';
-import { titleOf } from './layout.js';
+import { KINDS, titleOf } from './layout.js';
 import { readSharedData } from './report.js';
 import { isScalarType, parseScalar, SCALAR_TYPES, scalarOf, TypedText } from './scalar-codec.js';
 import type { SharedData } from './shared-data.js';
@@ -40,6 +41,7 @@ export async function writeEntry(
   { name, scope, kind, key, value, ifVersion }: EntryEdit,
   call: DataCall,
 ): Promise<boolean> {
+  checkArguments({ kind }, { kind: oneOf(...KINDS) });
   const written = parsed(value, 'value');
   const options = { scope, ...call };
   const conditional = { ...call, ifVersion };

@@ -77,6 +77,8 @@ interface Supervised {
 /** How a supervisor ends. */
 type Stop = Omit<Extract<SupervisorState, { status: 'stopped' }>, 'status'>;
 
+/** How long the end waits until the node is gone, in milliseconds. */
+const LEAVE_TIMEOUT_MS = 1_000;
 /** A node that lasted this long was a good one: it is replaced at once. In milliseconds. */
 const GOOD_AFTER_MS = 5_000;
 
@@ -94,6 +96,8 @@ const OPTIONS: Kinds = {
 export class NodeSupervisor implements AsyncDisposable {
   #state: SupervisorState = { status: 'connecting' };
   #node: AnnouncedNode | undefined;
+  /** The last call that announces one: it may succeed after the end. */
+  #announcing: Promise<AnnouncedNode> | undefined;
   #replacements = 0;
   /** Aborts with a {@link StopReason}. */
   readonly #stopping = new AbortController();
@@ -176,7 +180,14 @@ export class NodeSupervisor implements AsyncDisposable {
     );
     forgetLease();
     this.#stopFor(stop.reason);
-    await Promise.all([this.#node?.leave(), this.data.contributions.withdraw()]);
+    const left = this.#announcing?.then(
+      (node) => node.leave(),
+      () => undefined,
+    );
+    await Promise.all([
+      left && withTimeout(this.data.context.clock, LEAVE_TIMEOUT_MS, left),
+      this.data.contributions.withdraw(),
+    ]);
     this.#become({ status: 'stopped', ...stop });
     this.#listeners.clear();
   }
@@ -216,7 +227,10 @@ export class NodeSupervisor implements AsyncDisposable {
         this.#become(lost ? { status: 'replacing', lost, problem } : { status: 'connecting', problem });
       },
     });
-    this.#node = await retry((call) => this.data.announce({ data: text, ...call }));
+    this.#node = await retry((call) => {
+      this.#announcing = this.data.announce({ data: text });
+      return orAborted(this.#announcing, call.signal);
+    });
     return this.#node;
   }
 

@@ -178,7 +178,7 @@ class IdAllocator {
    */
   async allocate(): Promise<{ tenure: IdTenure; claim: Znode }> {
     const { session } = this;
-    const { zookeeper, random, maxGroups = MAX_GROUPS } = this.options;
+    const { zookeeper, clock, random, maxGroups = MAX_GROUPS } = this.options;
     const forgetSession = zookeeper.onState(this.#wakeUp.wake);
     try {
       for (let choices = 1; ; ) {
@@ -208,7 +208,7 @@ class IdAllocator {
     } finally {
       forgetSession();
       for (const watch of this.#watches.values()) watch.close();
-      if (zookeeper.state.status === 'connected') await this.#barrier.leave();
+      await this.#barrier.leave({ clock, random });
     }
   }
 

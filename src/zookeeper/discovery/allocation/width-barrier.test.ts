@@ -92,6 +92,25 @@ describe('an id of a wider group', () => {
     },
   );
 
+  it('may be claimed by another task, though the one that looked first has got a lower id, and its reply was lost', async () => {
+    const { clock, zookeeper } = crowded(WIDE);
+    zookeeper.overwrite(pathOf(100), NARROW);
+    const first = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    zookeeper.fault = async (operation) => {
+      if (operation !== 'remove') return;
+      zookeeper.fault = undefined;
+      await new Promise(() => undefined);
+    };
+    zookeeper.znodes.delete(pathOf(20));
+    await clock.advance(2_000);
+    expect(first.result.lease?.id).toBe(12);
+    zookeeper.overwrite(pathOf(100), WIDE);
+    const next = claim(clock, new ScriptedZooKeeper(clock, zookeeper));
+    await clock.advance(10_000);
+    expect(next.result.lease?.id).toBe(248);
+  });
+
   it('is stamped after all that narrow nodes below may have stamped, the gone ones too', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     const stamp = (id: string, data: string) => zookeeper.put(`/discovery/stamps/00/${id}`, data, undefined);

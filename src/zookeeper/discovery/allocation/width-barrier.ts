@@ -1,8 +1,10 @@
+import { withTimeout } from '../../../core/base/abort.js';
 import { whole } from '../../../core/base/arguments.js';
 import { CLUSTER_NODE_ID_OFFSET, widthOfGroup } from '../../../core/id/cluster-node-id.js';
 import type { BoundSession } from '../../client/bound-session.js';
 import { concurrentCalls } from '../../client/call-limits.js';
-import type { CallOptions, Znode, ZooKeeper } from '../../client/zookeeper.js';
+import { whileConnectionIsAway } from '../../client/retry.js';
+import type { CallOptions, TimeSources, Znode, ZooKeeper } from '../../client/zookeeper.js';
 import { isFault } from '../../client/zookeeper.js';
 import { fieldsOf, groupPath, hexPair, parseHexPair, STAMPS_PATH, stampGroupPath } from '../layout.js';
 import { GROUP_SIZE } from './id-groups.js';
@@ -82,12 +84,14 @@ export class WidthBarrier {
     }
   }
 
-  /** Lets other tasks scan. If it fails, the end of the session has the same effect. Never rejects. */
-  async leave(): Promise<void> {
-    if (this.#lock !== undefined)
-      await this.session
-        .remove(this.#lock, undefined, { timeoutMs: LEAVE_TIMEOUT_MS })
-        .catch(() => undefined);
+  /** Lets other tasks scan, within a second, or with the next connection. Never rejects. */
+  async leave(sources: TimeSources): Promise<void> {
+    const { session } = this;
+    const lock = this.#lock;
+    if (lock === undefined) return;
+    const retry = whileConnectionIsAway(sources, session);
+    const removing = retry((call) => session.remove(lock, undefined, call));
+    await withTimeout(sources.clock, LEAVE_TIMEOUT_MS, removing).catch(() => undefined);
   }
 
   /** Of many tasks that start together only one scans. No safety depends on it. */

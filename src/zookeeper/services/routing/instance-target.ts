@@ -118,7 +118,10 @@ function isUsable(instance: ServiceInstance, fits: TargetCondition) {
   return target !== undefined && fits(target);
 }
 
-function parseTarget(text: string | undefined, instance: ServiceInstance): InstanceTarget | undefined {
+function parseTarget(
+  text: string | undefined,
+  instance: Partial<Pick<ServiceInstance, 'port' | 'sslPort'>>,
+): InstanceTarget | undefined {
   if (text === undefined || !URL.canParse(text)) return undefined;
   const { protocol, hostname, port: written, pathname } = new URL(text);
   if (protocol !== 'http:' && protocol !== 'https:') return undefined;
@@ -166,9 +169,10 @@ export function ownerOf<K, P>(
     name: provider.name,
     pick(except) {
       const address = owners.nodeFor(key)?.address;
+      const node = parseTarget(address && `http://${address}`, {});
       const owner = provider.instances.find((instance) => {
-        const { hostname, port } = targetOf(instance) ?? {};
-        return isOffered(instance) && `${hostname}:${port}` === address;
+        const target = targetOf(instance);
+        return node && isOffered(instance) && target?.hostname === node.hostname && target.port === node.port;
       });
       return owner && !except?.has(owner) ? owner : undefined;
     },

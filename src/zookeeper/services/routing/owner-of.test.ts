@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { shardFleet } from '../../../../test/support/shard-fleet.js';
-import { inVirtualTime, seededRandom } from '../../../../test/support/virtual-clock.js';
+import { inVirtualTime, seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { MemoryLeaseStore } from '../../../core/store/memory/memory-lease-store.js';
 import { shardRouter } from '../../../node/shards/shard-router.js';
 import { newInstance } from '../instance/new-instance.js';
@@ -33,4 +33,17 @@ it("sends a key's requests to the node that owns its shard, to the next owner af
   const owner = picker.pick();
   expect(pickTarget(picker, new Set(owner && [owner]))).toBeUndefined();
   expect(noInstance(picker, new Set()).message).toBe('no instance of orders can be picked');
+});
+
+it.each([
+  ['fd00::7', '[fd00::7]:8080'],
+  ['Task-7', 'Task-7:8080'],
+])('knows the owner at the address %s, and no instance where the owner has none', (address, given) => {
+  const clock = new VirtualClock();
+  const random = seededRandom(1);
+  const instance = newInstance({ name: 'orders', address, port: 8080 }, { clock, random });
+  const instances = [{ ...instance, address: undefined, uriSpec: undefined }, instance];
+  const provider = new ServiceProvider({ source: fixedInstances('orders', instances), clock, random });
+  expect(ownerOf(provider, { nodeFor: () => ({ address: given }) }, 1n).pick()).toBe(instance);
+  expect(ownerOf(provider, { nodeFor: () => ({ address: undefined }) }, 1n).pick()).toBeUndefined();
 });
