@@ -9,6 +9,13 @@ import { scriptedTree } from './scripted-tree.js';
 import { openPage, type WatchedPage } from './watched-page.js';
 
 const HOUR_MS = 3_600_000;
+/** How often something is read out while the banner changes five times. */
+const SPOKEN = `new Promise((resolve) => {
+  let [changes, spoken] = [0, 0];
+  const watch = (element, onChange) => new MutationObserver(onChange).observe(element, { subtree: true, childList: true, characterData: true });
+  for (const region of document.querySelectorAll('[role=status]:not([aria-live=off])')) watch(region, () => spoken++);
+  watch(document.getElementById('banner-text'), () => ++changes === 5 && resolve(spoken));
+})`;
 
 let browser: Browser;
 let server: ScriptedConsole;
@@ -148,6 +155,7 @@ describe('the console shows', () => {
     const locks = [
       { ...facts, name: 'nightly', holder: 'task-9', token: 7 },
       { ...facts, name: 'report', state: 'released', holder: null, token: 3, since: null, until: null },
+      { ...facts, name: 'weekly', holder: 'task-9', token: 2, problem: 'tick.json is no JSON' },
     ] as const;
     const page = await openConsole(fleet, { locks });
     const panel = page.getByRole('region', { name: 'Locks' });
@@ -156,6 +164,7 @@ describe('the console shows', () => {
       .toEqual([
         expect.stringMatching(/^nightly\s+held by task-9, token 7, since \S+ \S+, until \S+$/),
         expect.stringMatching(/^report\s+free, last token 3$/),
+        expect.stringMatching(/^weekly\s+held by task-9, token 2, since .* tick\.json is no JSON$/),
       ]);
     expect(await page.locator('#settings').innerText()).toMatch(/^1 node id · lease 1 h and 1 min of grace/);
     await cell(page, 0).click();
@@ -386,7 +395,7 @@ describe('what is not live is not shown as if it were:', () => {
     await expect.poll(() => page.locator('#connection').innerText()).toBe('live');
     server.refusal = new HttpProblem('unavailable', 'not now');
     server.drop();
-    await page.getByText(/What you see is .* old: not now/).waitFor();
+    await page.locator('#banner-text', { hasText: /What you see is .* old: not now/ }).waitFor();
     expect(await page.locator('#connection').innerText()).toMatch(/^reconnecting in \d+ s$|^connecting/);
     await expect.poll(() => page.locator('#banner-text').innerText()).toMatch(/is (9\.|\d\d).* s old/);
     expect(await page.locator('.cell[data-state="held"]').count()).toBe(3);
@@ -401,6 +410,14 @@ describe('what is not live is not shown as if it were:', () => {
     await expect.poll(() => page.locator('#banner').isVisible()).toBe(false);
   });
 
+  it('a page that is opened while the store fails has the time of the last listing', async () => {
+    const fleet = fleetOf(3);
+    const facts = { state: 'failing', problem: 'denied', lookedAt: Date.now() - HOUR_MS } as const;
+    const page = await openConsole(fleet, { store: { ...fleet.snapshot().store, ...facts } });
+    await cell(page, 0).waitFor();
+    expect(await page.locator('.axis small').first().innerText()).toMatch(/^20\d\d-/);
+  });
+
   it('while the store fails, with the reason', async () => {
     const fleet = fleetOf(3);
     const page = await openConsole(fleet);
@@ -410,8 +427,13 @@ describe('what is not live is not shown as if it were:', () => {
       state: 'failing',
       problem: 'access to the bucket is denied',
     });
-    await page.getByText(/the leases cannot be read: access to the bucket is denied/).waitFor();
+    await page
+      .locator('#banner-text', { hasText: 'the leases cannot be read: access to the bucket is denied' })
+      .waitFor();
     expect(await page.evaluate("'stale' in document.documentElement.dataset")).toBe(true);
+    // It is read out once, and not with each new age, ten times a second.
+    expect(await page.locator('#announcer').textContent()).toContain('access to the bucket is denied');
+    expect(await page.evaluate(SPOKEN)).toBe(0);
     server.send('store', fleet.snapshot().store);
     await expect.poll(() => page.locator('#banner').isVisible()).toBe(false);
   });
@@ -467,6 +489,17 @@ describe('without a mouse', () => {
     await page.keyboard.press('Shift+Tab');
     await page.keyboard.press('Tab');
     expect(await focusedId(page)).toBe('20');
+  });
+
+  it('the link that skips to the content leads there, and leaves the address as it is', async () => {
+    const page = await openConsole(fleetOf(3));
+    await cell(page, 0).waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    expect([await page.evaluate('document.activeElement?.id'), page.url()]).toEqual([
+      'content',
+      `${server.url}/`,
+    ]);
   });
 
   it('/ filters, Enter goes to what was found, Escape takes the filter away, ? helps', async () => {

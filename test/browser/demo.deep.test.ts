@@ -66,6 +66,6 @@ it('nodelease demo in a browser: a task is killed from the shell, others are by 
   expect(faults).toEqual([]);
 
   demo.kill('SIGTERM');
-  await page.getByText(/What you see is .* old/).waitFor({ timeout: 30_000 });
+  await page.locator('#banner-text', { hasText: /What you see is .* old/ }).waitFor({ timeout: 30_000 });
   expect(await demo.exit).toEqual({ code: 0, signal: null });
 });

@@ -24,7 +24,7 @@ function setUp() {
     zookeeper.put(path, '', undefined);
     zookeeper.put(`${path}/${nodeId}`, JSON.stringify({ revisions, at: 'now' }), 'b');
   };
-  const follow = async () => {
+  const follow = async (ms = 2_500) => {
     const model = new EntriesModel<ConfigEntry>(clock, () => undefined);
     const events: string[] = [];
     const reader = (await app.request('/api/configurations')).body?.getReader();
@@ -43,7 +43,7 @@ function setUp() {
       }
     };
     void read();
-    await clock.advance(2_500);
+    await clock.advance(ms);
     return { model, events, stop: () => reader?.cancel() };
   };
   const get = async (path: string) => {
@@ -111,6 +111,10 @@ it('is read for all pages once, while there is one, and sent again only where it
   await first.stop();
   expect(await readsOf()).toBe(30);
   await second.stop();
+  // A page that is loaded again.
+  const again = await follow(0);
+  expect([again.model.entries.size, again.model.store.isWhole]).toEqual([2, true]);
+  await again.stop();
   expect(await readsOf()).toBe(0);
   // What another page was shown may be old by now.
   await publish('shop', { b: '2', a: null });

@@ -109,7 +109,7 @@ class ConfigurationTree {
   /** Calls `listener` after each scan until the returned function is called. It must not throw. */
   follow(listener: () => void): () => void {
     // What was read for earlier followers may be old.
-    if (this.#listeners.size === 0) [this.entries, this.status] = [new Map(), UNREAD];
+    if (this.#listeners.size === 0 && !this.#loop.isFresh) [this.entries, this.status] = [new Map(), UNREAD];
     const ends = [this.#listeners.add(listener), this.#loop.use()];
     return () => {
       for (const end of ends) end();

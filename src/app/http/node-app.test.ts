@@ -14,6 +14,7 @@ import type { Discovery } from '../../zookeeper/discovery/discovery.js';
 import { type NodeAppOptions, nodeApp } from './node-app.js';
 import { nodeHandler } from './node-handler.js';
 import { startNodeServer } from './node-server.js';
+import { unavailable } from './problem.js';
 import { OpenStreams } from './server/open-streams.js';
 
 const DURATION_MS = 15_000;
@@ -452,6 +453,32 @@ describe('with a token', () => {
         expect([path, (await head(path, RIGHT)).status]).not.toContain(401);
       }
     }
+  });
+
+  it('a stream ends soon after its token was replaced, but not while the file cannot be read', async () => {
+    const current = { admits: token.admits };
+    const view = clusterView(() => Promise.reject(new StoreUnusableError('STORE_UNREACHABLE', 'away')));
+    const { app, clock } = setUp({
+      token: { admits: (given) => current.admits(given) },
+      cluster: async () => view,
+    });
+    const { body } = await app.request('/api/events', { headers: RIGHT });
+    let hasEnded = false;
+    const read = async () => {
+      await new Response(body).text();
+      hasEnded = true;
+    };
+    const reading = read();
+    for (const [admits, ends] of [
+      [token.admits, false],
+      [() => Promise.reject(unavailable('the file cannot be read')), false],
+      [async () => false, true],
+    ] as const) {
+      current.admits = admits;
+      for (let second = 0; second < 20; second += 1) await clock.advance(1_000);
+      expect(hasEnded).toBe(ends);
+    }
+    await reading;
   });
 
   it('there is no way around it by another spelling, or another method', async () => {

@@ -10,9 +10,9 @@ import type { ConsoleOffers } from '../../node/wire/cluster-snapshot.js';
 import type { NodeHealth } from '../../node/wire/node-health.js';
 import { clusterApi } from './console/cluster-api.js';
 import { consoleAssets } from './console-assets.js';
-import { answerFailures, HttpProblem, PLAIN, problemResponse, route } from './problem.js';
+import { answerFailures, HttpProblem, PLAIN, problemOf, problemResponse, route } from './problem.js';
 import { type BearerToken, checkBearer, checkHost, checkOrigin } from './server/access.js';
-import { OpenStreams } from './server/open-streams.js';
+import { OpenStreams, whileAllowed } from './server/open-streams.js';
 
 /** What the parts of a {@link nodeApp} share. */
 export interface NodeAppContext {
@@ -130,6 +130,18 @@ export function nodeApp(options: NodeAppOptions): Hono {
   };
   for (const path of [...(token ? PROTECTED : []), ...parts.flatMap(({ protects = [] }) => protects)])
     app.use(path, check);
+  if (token)
+    app.use('/api/*', async (context, next) => {
+      await next();
+      const { req, res } = context;
+      const mayFollow = () =>
+        checkBearer(token, req.raw, '').then(
+          () => true,
+          (failure) => problemOf(failure).error !== 'unauthorized',
+        );
+      if (res.body && res.headers.get('content-type') === 'text/event-stream')
+        context.res = new Response(whileAllowed(res.body, clock, mayFollow), res);
+    });
   if (monitor) {
     const isOrNot = (what: 'live' | 'ready') => (context: Context) => {
       const health = monitor.health();

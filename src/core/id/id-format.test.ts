@@ -61,6 +61,8 @@ describe('an id as a text', () => {
     '0193123456789abg',
     '1e3',
     '९',
+    '000000000000ſ',
+    '000000000000ß',
   ])('is refused: %j', (text) => {
     expect(() => parseId(text)).toThrow(ConfigError);
     expect(() => parseId(text)).toThrow(

@@ -62,7 +62,7 @@ function read(text: string, format: IdFormat | undefined): bigint | undefined {
     case 'hex':
       return /^[0-9a-f]{16}$/i.test(text) ? BigInt(`0x${text}`) : undefined;
     case 'base32':
-      return text.length === BASE32_LENGTH ? fromBase32(text) : undefined;
+      return /^[0-9a-z]{13}$/i.test(text) ? fromBase32(text) : undefined;
   }
 }
 

@@ -312,6 +312,13 @@ describe('a generator', () => {
     );
   });
 
+  it('is refused with a layout whose time is over: it would wait for its first id for ever', () => {
+    const layout = idLayout({ timeBits: 40, sequenceBits: 13, nodeBits: 10 });
+    expect(() => generator({ layout })).toThrow(
+      new ConfigError('layout.timeBits', 40, 'enough for the time since layout.epochMs'),
+    );
+  });
+
   it('reads the clock once for a run of ids, which gets longer while many are made', async () => {
     let reads = 0;
     const layout = idLayout({ timeBits: 42, sequenceBits: 10, nodeBits: 11, lowest: 'node' });

@@ -88,7 +88,7 @@ export class UniqueIdGenerator {
 
   /**
    * @throws {ConfigError} when the layout is invalid, the node's number does not fit into it, its time has
-   * not begun yet, or an option is out of range
+   * not begun yet or is over, or an option is out of range
    */
   constructor(options: UniqueIdGeneratorOptions) {
     const {
@@ -109,6 +109,9 @@ export class UniqueIdGenerator {
     checkWhole('node', node, 0, 2 ** nodeBits - 1, `, since layout ${name} has ${nodeBits} bits for it`);
     if (layout.epochMs > time.now())
       throw new ConfigError('layout.epochMs', layout.epochMs, 'a time in the past');
+    this.#end = layout.epochMs + 2 ** layout.timeBits;
+    if (this.#end <= time.now())
+      throw new ConfigError('layout.timeBits', layout.timeBits, 'enough for the time since layout.epochMs');
     checkWhole('lagMs', lagMs, 0, MAX_DISTANCE_MS, ' (milliseconds)');
     checkWhole('advanceMs', advanceMs, 0, MAX_DISTANCE_MS, ' (milliseconds)');
     this.node = node;
@@ -119,7 +122,6 @@ export class UniqueIdGenerator {
     this.#advanceMs = advanceMs;
     this.#step = stepOf(layout);
     this.#ms = layout.epochMs;
-    this.#end = layout.epochMs + 2 ** layout.timeBits;
     // The next id then checks the time, and is refused.
     onAbort(time.signal, () => this.#settle());
   }

@@ -332,6 +332,34 @@ describe('a cluster that is followed', () => {
     await follower.close();
   });
 
+  it('has no locks of earlier followers for those that come back later, until they have been read again', async () => {
+    const { clock, admin } = await scene();
+    const follower = new ClusterFollower({
+      ...{ clock, random: seededRandom(2), session: admin },
+      locks: async (signal) => {
+        await clock.sleep(3_000, signal);
+        return [];
+      },
+    });
+    const locksAfter = async (ms: number) => {
+      await clock.advance(ms);
+      const { locks, report } = follower.current();
+      return [locks, report !== null];
+    };
+    const leave = follower.follow(() => undefined);
+    expect(await locksAfter(4_000)).toEqual([[], true]);
+    leave();
+    await clock.advance(1_000);
+    // A page that is loaded again.
+    follower.follow(() => undefined)();
+    expect(await locksAfter(0)).toEqual([[], true]);
+    await clock.advance(3_600_000);
+    follower.follow(() => undefined);
+    expect(await locksAfter(1_000)).toEqual([undefined, true]);
+    expect(await locksAfter(3_000)).toEqual([[], true]);
+    await follower.close();
+  });
+
   it('reads the locks again where it was left while it read them', async () => {
     const { clock, admin } = await scene();
     const follower = new ClusterFollower({

@@ -207,7 +207,11 @@ export class ClusterFollower implements ClusterView {
 
   follow(listener: () => void): () => void {
     if (this.#closed.signal.aborted) return () => undefined;
-    if (this.#listeners.size === 0 && !this.#leaseLoop.isFresh) this.#isOutdated = true;
+    if (this.#listeners.size === 0) {
+      if (!this.#leaseLoop.isFresh) this.#isOutdated = true;
+      if (!this.#treeLoop?.isFresh) [this.#tree, this.#discovery] = [null, null];
+      if (!this.#locksLoop?.isFresh) this.#locks = undefined;
+    }
     const loops = [this.#leaseLoop, this.#treeLoop, this.#locksLoop];
     const ends = [this.#listeners.add(listener), ...loops.map((loop) => loop?.use())];
     return () => {

@@ -16,9 +16,8 @@ export function locksPanel({ hello }: ClusterModel) {
 function lockItem({ name, state, holder, token, since, until, problem }: LockReport) {
   const times = `since ${timeText(since ?? 0)}, until ${timeText(until ?? 0).slice(11)}`;
   const [kind, text] = holder
-    ? [state, `${state} by ${shortName(holder)}, token ${token}, ${times}`]
-    : problem
-      ? ['damaged', bad(problem)]
-      : ['free', `free, last token ${token}`];
-  return h('li', null, mark(kind), h('b', null, name), h('span', null, text));
+    ? [state, `${state} by ${shortName(holder)}, token ${token}, ${times} `]
+    : ['free', problem ? '' : `free, last token ${token}`];
+  const about = h('span', null, text, problem && bad(problem));
+  return h('li', null, mark(problem ? 'damaged' : kind), h('b', null, name), about);
 }

@@ -186,15 +186,16 @@ describe('a page that is opened while the store cannot be looked at', () => {
       lookedAt: clock.now() - 3_000_000,
     };
     begin({ store: failing });
+    expect(model.now).toBe(failing.lookedAt);
     expect([clock.monotonic() - (model.staleSince ?? 0), lefts()]).toEqual([3_000_000, [3_000, 3_000]]);
     await clock.advance(5_000);
     send('store', failing);
-    expect(clock.monotonic() - (model.staleSince ?? 0)).toBe(3_005_000);
+    expect([clock.monotonic() - (model.staleSince ?? 0), model.now]).toEqual([3_005_000, failing.lookedAt]);
     // The wall clocks need not agree.
     begin({ store: { ...failing, lookedAt: clock.now() + 60_000 } });
     expect(clock.monotonic() - (model.staleSince ?? 0)).toBe(0);
     send('store', OK);
-    expect(model.staleSince).toBeUndefined();
+    expect([model.staleSince, model.now]).toEqual([undefined, clock.now()]);
   });
 });
 

@@ -77,6 +77,11 @@ export class ClusterModel {
     return this.hello !== undefined;
   }
 
+  /** The wall clock when what there is was last fresh, in milliseconds. */
+  get now(): number {
+    return this.clock.now() - (this.clock.monotonic() - this.#shownAt);
+  }
+
   /** The grace period of the cluster, in milliseconds. */
   get graceMs(): number {
     return this.cluster?.cluster?.graceMs ?? 0;

@@ -77,4 +77,22 @@ describe('what the page knows of the services', () => {
     status();
     expect(model.staleSince).toBeUndefined();
   });
+
+  it('is as old as before with a new server, until that has read it too', () => {
+    const { clock, model, hello, put, status } = setUp();
+    hello();
+    put(entry(null), entry('a'));
+    status();
+    clock.freeze(5_000);
+    model.connection(false);
+    clock.freeze(3_600_000);
+    hello();
+    status({ isWhole: false });
+    model.connection(true);
+    status({ isWhole: false, state: 'failing', problem: 'no server answers' });
+    expect(model.staleSince).toBe(5_000);
+    put(entry(null));
+    status();
+    expect(model.staleSince).toBeUndefined();
+  });
 });

@@ -28,9 +28,9 @@ export class EntriesModel<Entry> {
     return this.about !== undefined;
   }
 
-  /** Called when the connection comes and goes. */
+  /** Called when the connection comes and goes. What it has not confirmed is as old as before. */
   connection(isLive: boolean): void {
-    const isFresh = isLive && this.store.state === 'ok';
+    const isFresh = isLive && this.store.state === 'ok' && this.#unconfirmed.size === 0;
     this.staleSince = isFresh ? undefined : (this.staleSince ?? this.clock.monotonic());
   }
 

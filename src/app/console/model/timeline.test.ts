@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ClusterHistory, Tenure } from '../../../node/wire/cluster-snapshot.js';
 import type { NodeReport } from '../../../node/wire/status-report.js';
 import type { SeenNode } from './cluster-model.js';
-import { axisText, laneParts, spanSince, sumParts, TenureLog } from './timeline.js';
+import { axisText, laneParts, spanEnd, spanSince, sumParts, TenureLog } from './timeline.js';
 
 const node = (id: number, version: number): SeenNode => {
   const nothing = { ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: null };
@@ -88,6 +88,10 @@ describe('the history of a lease object', () => {
     await see([node(0, 6)], 60_000);
     expect(log.lanes.get(0)).toEqual([tenure(6, 60_000, null)]);
   });
+});
+
+it('a span around a moment goes on with the time if it reaches the present, else it stays in the past', () => {
+  expect([89, 90, 91].map((at) => spanEnd(at, 20, 100))).toEqual([99, Infinity, Infinity]);
 });
 
 it('keeps the last hundred tenures of an id', async () => {

@@ -93,6 +93,12 @@ export function spanSince(first: number, now: number): number {
   return SPANS.find((span) => first >= now - span) ?? (SPANS.at(-1) as number);
 }
 
+/** The end of a span around a moment of the past; none where it reaches the present, with which it moves then. */
+export function spanEnd(at: number, spanMs: number, now: number): number {
+  const end = at + spanMs / 2;
+  return end < now ? end : Number.POSITIVE_INFINITY;
+}
+
 /** A moment of an axis: its time, and its date where that is not the date of the moment before. */
 export function axisText(at: number, before = 0): readonly [time: string, date: string] {
   const [date = '', time = ''] = timeText(at).split(' ');

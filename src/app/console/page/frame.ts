@@ -41,7 +41,6 @@ export class Frame {
   /** What the page is filtered by. */
   filter = '';
   readonly #feed: Feed;
-  #wasLive = false;
   #state: FeedState = { kind: 'connecting' };
   /** Why the last connection ended; empty while there is one. */
   #reason = '';
@@ -65,6 +64,11 @@ export class Frame {
   /** Continues while the page is open. */
   start(): void {
     find('connection').addEventListener('click', () => void this.#askForToken(false));
+    // Its fragment would replace what the address says, such as a context.
+    find('skip').addEventListener('click', (event) => {
+      event.preventDefault();
+      find('content').focus();
+    });
     find('retry').addEventListener('click', () => this.#feed.retry());
     offerThemes();
     listenToKeys(this.page.focusFound, this.page.onEscape);
@@ -117,14 +121,8 @@ export class Frame {
     this.page.model.connection(state.kind === 'live');
     this.#state = state;
     if (state.kind === 'token') void this.#askForToken(state.refused);
-    if (state.kind === 'live') {
-      this.#reason = '';
-      this.#wasLive = true;
-    } else if (state.kind === 'waiting') {
-      this.#reason = state.reason;
-      if (this.#wasLive) this.announcer.say('The connection to the console is lost');
-      this.#wasLive = false;
-    }
+    if (state.kind === 'live') this.#reason = '';
+    else if (state.kind === 'waiting') this.#reason = state.reason;
   }
 
   async #askForToken(refused: boolean) {
@@ -146,14 +144,19 @@ export class Frame {
     const isStale = isKnown && staleSince !== undefined;
     document.documentElement.toggleAttribute('data-stale', isStale);
     const isBad = isFailing || (this.#reason !== '' && state.kind !== 'live') || state.kind === 'token';
-    find('banner').hidden = !isBad;
+    const banner = find('banner');
+    const isNews = isBad && banner.hidden;
+    banner.hidden = !isBad;
     find('retry').hidden = state.kind !== 'waiting';
     if (!isBad) return;
     const age = isStale
       ? `What you see is ${formatDuration(browserClock.monotonic() - staleSince)} old`
       : 'Nothing has been read yet';
     const why = isFailing ? `${what} cannot be read: ${store.problem ?? 'no reason is known'}` : this.#reason;
-    render(`${age}: ${state.kind === 'token' ? 'the server asks for a token' : why}.`, find('banner-text'));
+    const text = `${age}: ${state.kind === 'token' ? 'the server asks for a token' : why}.`;
+    render(text, find('banner-text'));
+    // Once: the age is another one in each drawing.
+    if (isNews) this.announcer.say(text);
   }
 
   /** Not at all while the page is hidden: browsers draw no frames of hidden ones. */

@@ -51,8 +51,6 @@ let drawing = 0;
 /** What the grid and the summary show of `received`. */
 let nodes: readonly NodeNow[] = [];
 let received: readonly SeenNode[] = [];
-/** The wall clock when the page was last fresh, in milliseconds. */
-let now = 0;
 let selected: number | undefined;
 let eventFilter: EventFilter = { kind: '', text: '' };
 const log = new TenureLog();
@@ -61,7 +59,7 @@ function draw() {
   const news = model.takeNews();
   const density = densityOf(model.nodes.length);
   drawing += 1;
-  if (model.staleSince === undefined) now = browserClock.now();
+  const { now } = model;
   // The time of the store, as far as the server knows it.
   const [min, max] = model.store.clockOffsetMs ?? [0, 0];
   const storeNow = now + (min + max) / 2;

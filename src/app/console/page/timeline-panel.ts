@@ -9,6 +9,7 @@ import {
   laneParts,
   type Part,
   SPANS,
+  spanEnd,
   spanSince,
   sumParts,
   timeText,
@@ -43,7 +44,7 @@ export function Timeline({ lanes, knownSince, first, nodes, filter, selected, no
   /** The reader's choice. */
   const [span, setSpan] = useState<number>();
   const spanMs = span ?? spanSince(first, now);
-  /** The end of the shown time, which moves with the time until then. */
+  /** The end of the shown time, which moves with the time unless it is in the past. */
   const [end, setEnd] = useState(Number.POSITIVE_INFINITY);
   const [cursor, setCursor] = useState({ name: '', at: now });
   const to = Math.min(end, now);
@@ -82,7 +83,7 @@ export function Timeline({ lanes, knownSince, first, nodes, filter, selected, no
     const next = isVertical ? at : (parts[part + step]?.from ?? at);
     if (!row || next === 0) return;
     setCursor({ name: row.name, at: next });
-    if (next < from || next > to) setEnd(next + spanMs / 2);
+    if (next < from || next > to) setEnd(spanEnd(next, spanMs, now));
     document.querySelector(`[data-lane="${row.name}"]`)?.scrollIntoView({ block: 'nearest' });
   };
   const onClick = ({ target, offsetX }: MouseEvent) => {
@@ -110,7 +111,7 @@ export function Timeline({ lanes, knownSince, first, nodes, filter, selected, no
   const onChange = ({ target }: Event) => {
     const next = Number((target as HTMLSelectElement).value);
     setSpan(next);
-    if (current >= 0) setEnd(at + next / 2);
+    if (current >= 0) setEnd(spanEnd(at, next, now));
   };
   const options = SPANS.map((value) => h('option', { value }, formatDuration(value)));
   const label = 'Timeline. Arrow keys lead from tenure to tenure, and from lane to lane.';

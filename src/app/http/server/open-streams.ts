@@ -1,4 +1,5 @@
 import { checkArguments, FLAG, FUNCTION, kind, whole } from '../../../core/base/arguments.js';
+import type { Clock } from '../../../core/base/clock.js';
 import { PLAIN, unavailable } from '../problem.js';
 import { checkOrigin } from './access.js';
 import { HTTP_LIMITS } from './http-limits.js';
@@ -119,4 +120,26 @@ export class OpenStreams {
     for (const close of this.#open) close();
     for (const others of this.#others) others.endAll();
   }
+}
+
+/** From one question whether a client may still follow to the next, in milliseconds. */
+const RECHECK_MS = 10_000;
+
+/** The same stream, which ends with its next message once `mayFollow` denies it: its token was replaced. */
+export function whileAllowed(
+  stream: ReadableStream<Uint8Array>,
+  clock: Pick<Clock, 'monotonic'>,
+  mayFollow: () => Promise<boolean>,
+): ReadableStream<Uint8Array> {
+  const reader = stream.getReader();
+  let checkedAt = clock.monotonic();
+  const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    const { done, value } = await reader.read();
+    const isDue = clock.monotonic() - checkedAt >= RECHECK_MS;
+    if (isDue) checkedAt = clock.monotonic();
+    if (!done && (!isDue || (await mayFollow()))) return controller.enqueue(value);
+    controller.close();
+    await reader.cancel();
+  };
+  return new ReadableStream({ pull, cancel: (reason) => reader.cancel(reason) }, { highWaterMark: 0 });
 }

@@ -51,4 +51,13 @@ describe('the log of a command', () => {
       'failed',
     ]);
   });
+
+  it('gives a terminal no commands that are in others’ texts', async () => {
+    const io = capturedIo();
+    const log = await loggerFor({ logLevel: 'info', logFormat: 'pretty' }, io);
+    const bad = 'a\u001b[2J\r\b\u007f\u009b1mb';
+    log.warn({ bad, err: new Error(bad) }, `${bad} C:\\u001b\\b \\\u001b[2J`);
+    expect(io.complaints()).not.toMatch(/[^\P{Cc}\n\t]/u);
+    expect(io.complaints()).toContain('a\ufffd[2J\ufffd\ufffd\ufffd\ufffd1mb C:\\u001b\\b \\\ufffd[2J');
+  });
 });

@@ -47,12 +47,16 @@ export async function loggerFor(
   return log;
 }
 
+/** Control characters in a line of JSON, other than ends of lines and tabs: others' texts may hold them. */
+const CONTROLS = /\\(?:u00[01][\da-f]|[bfr])|[\x7f-\x9f]|(\\.)/g;
+
 async function prettyFormat(colorize: boolean): Promise<(line: string) => string> {
   const { prettyFactory } = await import('pino-pretty');
-  return prettyFactory({
+  const pretty = prettyFactory({
     colorize,
     translateTime: 'SYS:HH:MM:ss.l',
     ignore: 'pid,hostname,name,event',
     singleLine: true,
   });
+  return (line) => pretty(line.replace(CONTROLS, (_, other = '\uFFFD') => other));
 }
