@@ -25,7 +25,6 @@ export async function followShards(url, start, signal) {
     // No shard is this node's any more, or the lease is lost.
     if (event === 'end') return endAll();
     const work = running.get(shard);
-    // After a lost connection all events of now come again.
     if (event === 'start' && work?.token !== token && !signal.aborted)
       running.set(shard, { token, end: start(shard, token) });
     if (event !== 'stop') return;
@@ -68,6 +67,8 @@ export async function followShards(url, start, signal) {
     } catch {
       // nodelease starts its server again. `run` ends this program when the lease is lost.
     }
+    // A sidecar that was killed said nothing, and its lease may run out. What is still this node's comes again.
+    await endAll();
     await sleep(500, undefined, { signal: over.signal }).catch(() => {});
   }
   await finished;

@@ -10,6 +10,8 @@ import type { NodeLeaseService } from './node-lease-service.js';
 export interface LeaseJobProps {
   /** Whose store, rights, log, cluster and network the job has. */
   readonly service: NodeLeaseService;
+  /** That of its ticks and their lock. Two jobs of one name in a store would run in place of each other. */
+  readonly name: string;
   /** An image with `nodelease` in its PATH, and with the command. */
   readonly image: ContainerImage;
   readonly command: readonly [file: string, ...args: string[]];
@@ -33,7 +35,8 @@ export class LeaseJob extends Construct {
 
   constructor(scope: Construct, id: string, props: LeaseJobProps) {
     super(scope, id);
-    const { service, image, command, every, schedule, stopTimeout = Duration.seconds(40) } = props;
+    const { service, name, image, command, every, schedule } = props;
+    const { stopTimeout = Duration.seconds(40) } = props;
     const { taskRole } = service.taskDefinition;
     this.taskDefinition = new FargateTaskDefinition(this, 'Task', {
       ...service.taskSize,
@@ -41,18 +44,20 @@ export class LeaseJob extends Construct {
       executionRole: service.taskDefinition.obtainExecutionRole(),
     });
     addJobContainer(this.taskDefinition, {
-      ...{ image, command, every, stopTimeout, user: '1000', logGroup: service.logGroup },
+      ...{ name, image, command, every, stopTimeout, user: '1000', logGroup: service.logGroup },
       environment: Object.fromEntries(
-        Object.entries(service.environment).filter(([name]) => SHARED.includes(name)),
+        Object.entries(service.environment).filter(([variable]) => SHARED.includes(variable)),
       ),
     });
     const { cluster, connections } = service.service;
+    const { vpcSubnets } = service;
     new Schedule(this, 'Start', {
       schedule: ScheduleExpression.expression(schedule),
       target: new EcsRunFargateTask(cluster, {
         taskDefinition: this.taskDefinition,
         platformVersion: FargatePlatformVersion.VERSION1_4,
         assignPublicIp: false,
+        ...(vpcSubnets && { vpcSubnets }),
         securityGroups: connections.securityGroups,
       }),
     });

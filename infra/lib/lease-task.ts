@@ -34,6 +34,8 @@ export interface LeaseTaskProps extends ContainerProps {
 
 /** What the container of a job is made from. */
 export interface JobTaskProps extends ContainerProps {
+  /** That of its ticks. */
+  readonly name: string;
   /** The period in which the command runs at most once, such as `1d`. */
   readonly every: string;
   readonly command: readonly string[];
@@ -72,11 +74,11 @@ export function addLeaseContainers(task: FargateTaskDefinition, props: LeaseTask
 /** Adds a container that runs the command at most once a period, over all tasks. */
 export function addJobContainer(
   task: FargateTaskDefinition,
-  { every, command, ...props }: JobTaskProps,
+  { name, every, command, ...props }: JobTaskProps,
 ): ContainerDefinition {
   return task.addContainer(LEASE_CONTAINER, {
     ...nodelease(task, props),
-    command: ['once', 'job', '--every', every, '--', ...command],
+    command: ['once', name, '--every', every, '--', ...command],
     readonlyRootFilesystem: true,
   });
 }

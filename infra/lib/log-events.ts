@@ -8,10 +8,14 @@ export type LogEvent = 'lost' | 'renewal-failed' | 'store-failed' | 'waiting' | 
 
 /**
  * A pattern of CloudWatch Logs for the lines of nodelease that report any of these events. The lines of the
- * work, which stand in the same log stream, do not match: they have another `name`, or none.
+ * work, which stand in the same log stream, do not match: they have another `name`, or none. Nor does the wait for a
+ * lock, of a job or under the work: that is what locks are for.
  */
 export function logEvents(...events: readonly [LogEvent, ...LogEvent[]]): JsonPattern {
-  const named = events.map((event) => FilterPattern.stringValue('$.event', '=', event));
+  const named = events.map((event) => {
+    const pattern = FilterPattern.stringValue('$.event', '=', event);
+    return event === 'waiting' ? FilterPattern.all(pattern, FilterPattern.notExists('$.lock')) : pattern;
+  });
   return FilterPattern.all(
     FilterPattern.stringValue('$.name', '=', 'nodelease'),
     named.length === 1 ? (named[0] as JsonPattern) : FilterPattern.any(...named),

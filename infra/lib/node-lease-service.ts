@@ -111,6 +111,7 @@ export class NodeLeaseService extends Construct {
   readonly logGroup: ILogGroup;
   readonly deployment: DeploymentWindow;
   readonly desiredCount: number;
+  readonly vpcSubnets: SubnetSelection | undefined;
 
   /** @throws {@link SettingError} when settings cannot be used, or not together */
   constructor(scope: Construct, id: string, props: NodeLeaseServiceProps) {
@@ -141,6 +142,7 @@ export class NodeLeaseService extends Construct {
     // No number of tasks leaves a spare node id, then.
     this.deployment = autoscaleCpu ? deploymentWindow(desiredCount, desiredCount) : withoutAutoscaling;
     this.desiredCount = desiredCount;
+    this.vpcSubnets = props.vpcSubnets;
     this.logGroup = props.logGroup ?? new LogGroup(this, 'Log', { retention: RetentionDays.ONE_MONTH });
     this.taskSize = {
       cpu: props.cpu ?? 256,

@@ -67,7 +67,15 @@ export class NodeLeaseStack extends Stack {
     const [file, ...args] = jobCommand;
     if (file !== undefined)
       new LeaseJob(this, 'Job', {
-        ...{ service: this.service, image, command: [file, ...args], every, schedule, stopTimeout },
+        ...{
+          service: this.service,
+          name: 'job',
+          image,
+          command: [file, ...args],
+          every,
+          schedule,
+          stopTimeout,
+        },
       });
     const topic = this.#alertTopic();
     this.alarms = new LeaseAlarms(this, 'Alarms', {

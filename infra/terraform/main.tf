@@ -126,12 +126,13 @@ variable "desired_count" {
   description = "How many tasks run. At most nodes."
 }
 
-# With a spare node id, new tasks start first: 134 % of 3 tasks are 4 (ECS rounds down), for 4 node ids.
+# With a spare node id, new tasks start first: 134 % of 3 tasks are 4 (ECS rounds down), for 4 node ids. 200 for
+# a single task, 150 for two.
 # Without one, an old task stops first: maximum_percent = 100, minimum_healthy_percent = 66 for 3 tasks.
 variable "maximum_percent" {
   type        = number
   default     = 134
-  description = "At most nodes / desired_count, in percent. 100 if every node id is in use."
+  description = "At most nodes / desired_count, in percent, and at least one task more. 100 if every node id is in use."
 }
 
 variable "minimum_healthy_percent" {
@@ -567,6 +568,16 @@ resource "aws_ecs_service" "this" {
       condition     = floor(var.desired_count * local.maximum_percent / 100) <= var.nodes
       error_message = "desired_count at maximum_percent is more tasks than nodes: a deployment would wait for node ids that the old tasks hold."
     }
+
+    precondition {
+      condition     = var.desired_count == 0 || floor(var.desired_count * local.maximum_percent / 100) > var.desired_count || ceil(var.desired_count * local.minimum_healthy_percent / 100) < var.desired_count
+      error_message = "maximum_percent and minimum_healthy_percent let a deployment neither start a task first nor stop one: ECS rounds down the one, and up the other."
+    }
+
+    precondition {
+      condition     = var.stop_timeout >= var.duration + 10
+      error_message = "stop_timeout is at least 10 more than duration: nodelease ends by itself, then, while the store is out of reach."
+    }
   }
 
   # Without their rights, the first tasks would fail.
@@ -753,11 +764,12 @@ locals {
   }
 }
 
+# A wait for a lock is none for a node id: that of the job, or one in the command.
 resource "aws_cloudwatch_log_metric_filter" "this" {
   for_each       = var.alarm_topic == "" ? {} : local.log_alarms
   name           = each.key
   log_group_name = aws_cloudwatch_log_group.this.name
-  pattern        = "{ ($.name = \"nodelease\") && (${join(" || ", [for event in each.value.events : "($.event = \"${event}\")"])}) }"
+  pattern        = "{ ($.name = \"nodelease\") && (${join(" || ", [for event in each.value.events : "($.event = \"${event}\")"])}${each.key == "NoFreeNodeId" ? " && ($.lock NOT EXISTS)" : ""}) }"
 
   metric_transformation {
     namespace = "nodelease/${var.name}"

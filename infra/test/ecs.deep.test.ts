@@ -14,6 +14,7 @@ import { SETTINGS } from '../../src/app/settings/settings-table.js';
 import { CLUSTER_DEFAULTS } from '../../src/core/lease/model/cluster-config.js';
 import { installed } from '../../test/support/installed.js';
 import { startS3Server } from '../../test/support/servers/s3-servers.js';
+import { WIND_UP_MS } from '../lib/stop-timing.js';
 import { appTemplate, containersOf, plain } from './stacks.js';
 
 // Four ways to the same service: files for the AWS CLI, a template of CloudFormation, Terraform, the CDK app.
@@ -276,6 +277,7 @@ async function fromTerraform(bucket = '') {
       resource.aws_appautoscaling_target.this[0].min_capacity,
       resource.aws_appautoscaling_target.this[0].max_capacity,
     ],
+    logFilter: resource.aws_cloudwatch_log_metric_filter.this[0].pattern,
     serviceLifecycle: resource.aws_ecs_service.this[0].lifecycle[0],
     scalingTarget: resource.aws_appautoscaling_target.this[0],
     locals,
@@ -413,6 +415,74 @@ it('Terraform’s module refuses more tasks than node ids, deployments included'
   expect(formula).toBe('var.desired_count * local.maximum_percent / 100');
 });
 
+/** Whether ECS can replace a task: by another one before it, for which there is a node id, or after its end. */
+const canDeploy = (tasks: number, most: number, least: number) =>
+  Math.floor((tasks * most) / 100) > tasks || Math.ceil((tasks * least) / 100) < tasks;
+
+it('Terraform’s module refuses counts with which the next deployment would stand still', () => {
+  const [, { condition }] = terraform.serviceLifecycle.precondition;
+  const formula = /^\$\{(.*)\}$/.exec(condition)?.[1] ?? '';
+  const refuses = new Function(
+    'local',
+    'var_',
+    'floor',
+    'ceil',
+    `return !(${formula.replaceAll('var.', 'var_.')})`,
+  );
+  for (let tasks = 0; tasks <= 6; tasks += 1)
+    for (const most of [100, 134, 150, 200])
+      for (const least of [0, 50, 66, 100]) {
+        const local = { maximum_percent: most, minimum_healthy_percent: least };
+        const refused = refuses(local, { desired_count: tasks }, Math.floor, Math.ceil);
+        expect(refused, `${tasks} ${most} ${least}`).toBe(tasks > 0 && !canDeploy(tasks, most, least));
+      }
+});
+
+it('the template refuses these counts as far as its rules can tell', () => {
+  const holds = ({
+    'Fn::Not': not,
+    'Fn::And': and,
+    'Fn::Contains': contains,
+    ...rest
+  }: Document): boolean => {
+    if (not) return !holds(not[0]);
+    if (and) return and.every(holds);
+    const [one, other] = contains ?? rest['Fn::Equals'];
+    return [one].flat().map(String).includes(String(other));
+  };
+  const refused = (DesiredCount: number, given: Document = {}): string[] => {
+    const { Rules } = included({ ...defaults, ...GIVEN, DesiredCount, ...given });
+    return (
+      Object.values<Document>(Rules)
+        // CDK adds one without a condition.
+        .filter(({ RuleCondition }) => RuleCondition && holds(RuleCondition))
+        .flatMap(({ Assertions }) => Assertions as Document[])
+        .filter(({ Assert }) => !holds(Assert))
+        .map(({ AssertDescription }) => AssertDescription.split(':')[0])
+    );
+  };
+  for (const tasks of [1, 2]) {
+    expect(canDeploy(tasks, 134, 100)).toBe(false);
+    expect(refused(tasks)).toEqual(['MaximumPercent']);
+  }
+  expect(refused(4)).toEqual(['MinimumHealthyPercent']);
+  expect(refused(3, { MaximumPercent: 100 })).toEqual(['MinimumHealthyPercent']);
+  for (const [tasks, given] of [
+    [3, {}],
+    [2, { MaximumPercent: 150 }],
+    [1, { MaximumPercent: 200 }],
+    [4, { MaximumPercent: 100, MinimumHealthyPercent: 75 }],
+    [4, { AutoscaleCpu: 60 }],
+    [0, {}],
+  ] as const)
+    expect(refused(tasks, given)).toEqual([]);
+});
+
+it('Terraform’s module refuses a stop time-out that ends before the lease does, as the app', () => {
+  const [, , { condition }] = terraform.serviceLifecycle.precondition;
+  expect(condition).toBe(`\${var.stop_timeout >= var.duration + ${WIND_UP_MS / 1_000}}`);
+});
+
 it('Terraform’s module refuses a name that AWS would refuse after a part of the resources', () => {
   const [{ condition }] = terraform.variable.name[0].validation;
   const pattern = new RegExp(/regex\("(.+)", var\.name\)/.exec(condition)?.[1] ?? '');
@@ -523,7 +593,15 @@ describe('what the parameters of the template ask for', () => {
       Object.entries<Document>(logAlarms)
         .map(([name, { events }]) => [
           name,
-          `{ ($.name = "nodelease") && (${events.map((event: string) => `($.event = "${event}")`).join(' || ')}) }`,
+          terraform.logFilter
+            .replace(
+              /\$\{join\(.*?\]\)\}/,
+              events.map((event: string) => `($.event = "${event}")`).join(' || '),
+            )
+            .replace(
+              /%\{if each\.key == "(\w+)"\}(.*)%\{endif\}/,
+              (_all: string, only: string, rest: string) => (only === name ? rest : ''),
+            ),
         ])
         .map(([name, pattern = '']) => [name, pattern.replace(/\(\((\$\.event = "\w+")\)\) \}/, '($1) }')])
         .sort(),

@@ -1,6 +1,6 @@
 /**
  * Whether a line matches a JSON filter pattern of CloudWatch Logs, of which it knows what is used here:
- * `$.field = "text"`, `&&`, `||` and brackets. As in CloudWatch, a line that is no JSON object matches
+ * `$.field = "text"`, `$.field NOT EXISTS`, `&&`, `||` and brackets. As in CloudWatch, a line that is no JSON object matches
  * nothing.
  *
  * Source: Amazon CloudWatch Logs User Guide, "Filter pattern syntax for metric filters".
@@ -8,7 +8,7 @@
  * @throws Error for a pattern with anything else in it
  */
 export function matches(pattern: string, line: string): boolean {
-  const tokens = pattern.match(/"(?:[^"\\]|\\.)*"|\$\.[\w.]+|&&|\|\||[(){}=]|[^\s]+/g) ?? [];
+  const tokens = pattern.match(/"(?:[^"\\]|\\.)*"|\$\.[\w.]+|&&|\|\||[(){}=]|[^\s()]+/g) ?? [];
   const reader = new PatternReader(tokens, objectIn(line));
   reader.expect('{');
   const result = reader.either();
@@ -62,8 +62,14 @@ class PatternReader {
       return result;
     }
     if (!next.startsWith('$.')) throw new Error(`expected a field in the pattern, got ${next}`);
-    this.expect('=');
-    return this.object?.[next.slice(2)] === JSON.parse(this.#next());
+    const value = this.object?.[next.slice(2)];
+    const operator = this.#next();
+    if (operator === 'NOT') {
+      this.expect('EXISTS');
+      return this.object !== undefined && value === undefined;
+    }
+    if (operator !== '=') throw new Error(`expected = or NOT in the pattern, got ${operator}`);
+    return value === JSON.parse(this.#next());
   }
 
   #next(): string {

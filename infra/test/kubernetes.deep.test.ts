@@ -1,3 +1,8 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { IPodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor';
 import type { IDeployment } from 'kubernetes-models/apps/v1/Deployment';
 import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
@@ -5,6 +10,7 @@ import type { IContainer } from 'kubernetes-models/v1/Container';
 import { describe, expect, it } from 'vitest';
 import { environmentName, readSettings, type Settings } from '../../src/app/settings/settings.js';
 import { SETTINGS } from '../../src/app/settings/settings-table.js';
+import { leaseTiming } from '../../src/core/lease/model/lease-timing.js';
 import { WIND_UP_MS } from '../lib/stop-timing.js';
 import { type Manifest, parseManifests, readManifests, schemaFault, typeFaults } from './manifests.js';
 
@@ -174,7 +180,7 @@ describe('the pod monitor', () => {
 });
 
 describe('the sidecar', () => {
-  const { pod, lease } = deployed('sidecar.yaml');
+  const { pod, lease, settings } = deployed('sidecar.yaml');
   const [work] = pod?.containers ?? [];
 
   it('is a native one, that the work waits for and that ends after it', () => {
@@ -192,5 +198,39 @@ describe('the sidecar', () => {
       periodSeconds: 1,
       failureThreshold: 1,
     });
+  });
+
+  it('ends the work in the time that a holder has that cannot renew, and not in that of a regular end', () => {
+    const { periodSeconds = 10, terminationGracePeriodSeconds } = work?.livenessProbe ?? {};
+    const endMs = (periodSeconds + Number(terminationGracePeriodSeconds)) * 1_000;
+    expect(endMs).toBeLessThanOrEqual(leaseTiming(settings.durationMs ?? 0).stopMarginMs);
+  });
+
+  it('keeps no id that has been retired: its work has ended without the wait file, and gets another id', () => {
+    expect(settings.onRetire).toBe('stop');
+  });
+
+  it('can give its work NODE_ID, as the page says', async () => {
+    const guide = await readFile(new URL('../../docs/guides/ecs.md', import.meta.url), 'utf8');
+    const [, snippet = ''] = /put this in place of `exec "\$@"`:\n\n```sh\n(.*)\n```/.exec(guide) ?? [];
+    const manifest = await readFile(new URL('../kubernetes/sidecar.yaml', import.meta.url), 'utf8');
+    const [deployment] = parseManifests(manifest.replace('exec "$@"', () => snippet)).filter(
+      ({ kind }) => kind === 'Deployment',
+    ) as readonly IDeployment[];
+    const folder = await mkdtemp(join(tmpdir(), 'nodelease-sidecar-'));
+    try {
+      const facts = { state: 'held', nodeId: 13, version: 3, taskId: 'web', idWidth: 8 };
+      await writeFile(join(folder, 'node.json'), JSON.stringify(facts));
+      const [shell = '', ...args] = deployment?.spec?.template.spec?.containers?.[0]?.command ?? [];
+      const here = args.map((arg) =>
+        arg
+          .replace('cp /run/nodelease/node.json', `cp ${folder}/node.json`)
+          .replaceAll('/tmp/node.json', `${folder}/copy.json`),
+      );
+      const { stdout } = await promisify(execFile)(shell, [...here, 'sh', '-c', 'echo "node $NODE_ID"']);
+      expect(stdout).toBe('node 13\n');
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 });

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { leaseLog } from '../../src/app/kit/log/lease-log.js';
+import { leaseLog, lockLog } from '../../src/app/kit/log/lease-log.js';
 import { type LeaseEvent, LeaseLostError } from '../../src/core/lease/model/lease.js';
 import { matches } from './filter-pattern.js';
 import { appTemplate, plain, type Statement } from './stacks.js';
@@ -32,9 +32,9 @@ const EVENTS: readonly LeaseEvent[] = [
 ];
 
 /** The lines that nodelease writes of these events at its usual level, by a logger of its make. */
-function linesOf(events: readonly LeaseEvent[], level = 'info'): string[] {
+function linesOf(events: readonly LeaseEvent[], level = 'info', log: typeof leaseLog = leaseLog): string[] {
   const lines: string[] = [];
-  const listener = leaseLog(pino({ name: 'nodelease', level }, { write: (line) => void lines.push(line) }));
+  const listener = log(pino({ name: 'nodelease', level }, { write: (line) => void lines.push(line) }));
   for (const event of events) listener(event);
   return lines;
 }
@@ -71,6 +71,16 @@ describe('the alarms on the log', () => {
     ];
     for (const { pattern } of filters)
       for (const line of work) expect(matches(pattern, line), line).toBe(false);
+  });
+
+  it('do not take the wait for a lock, of a job or a standby, for one for a node id, and count all other lines of locks', () => {
+    const lines = linesOf(EVENTS, 'info', (log) => lockLog(log, 'job'));
+    const counted = filters.filter(({ pattern }) => lines.some((line) => matches(pattern, line)));
+    expect(counted.map(({ metric }) => metric).sort()).toEqual([
+      'LeaseDamaged',
+      'LeaseLost',
+      'StoreFailures',
+    ]);
   });
 
   it('read the very metrics that are counted', () => {

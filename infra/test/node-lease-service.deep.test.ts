@@ -1,7 +1,9 @@
+import { SubnetType } from 'aws-cdk-lib/aws-ec2';
 import { ContainerImage } from 'aws-cdk-lib/aws-ecs';
 import { describe, expect, it } from 'vitest';
 import { environmentName, readSettings } from '../../src/app/settings/settings.js';
 import { SETTINGS } from '../../src/app/settings/settings-table.js';
+import { LeaseJob } from '../lib/lease-job.js';
 import type { SidecarWork } from '../lib/lease-work.js';
 import { type Container, containersOf, plain, seconds, service } from './stacks.js';
 
@@ -151,6 +153,27 @@ describe('a task whose work runs next to nodelease', () => {
     );
     expect(own).toMatchObject({ Command: ['./app'], StopTimeout: 9, ReadonlyRootFilesystem: false });
     expect(environmentOf(own)).toMatchObject({ MODE: 'live' });
+  });
+});
+
+describe('a job', () => {
+  it('has its own name, or it would run in place of another one, and the network of its service', () => {
+    const { service: own, template } = service({ vpcSubnets: { subnetType: SubnetType.PUBLIC } });
+    const job = { service: own, image: sidecar.image, every: '1d', schedule: 'rate(1 hour)' };
+    new LeaseJob(own, 'Report', { ...job, name: 'report', command: ['./report'] });
+    new LeaseJob(own, 'Cleanup', { ...job, name: 'cleanup', command: ['./cleanup'] });
+    const of = (type: string) =>
+      Object.values(template().findResources(type)).map(({ Properties }) => Properties);
+    const commands = of('AWS::ECS::TaskDefinition').map(
+      ({ ContainerDefinitions: [container] }) => container.Command,
+    );
+    expect(commands).toContainEqual(['once', 'report', '--every', '1d', '--', './report']);
+    expect(commands).toContainEqual(['once', 'cleanup', '--every', '1d', '--', './cleanup']);
+    const [{ NetworkConfiguration }] = of('AWS::ECS::Service') as [Record<string, Record<string, object>>];
+    for (const { Target } of of('AWS::Scheduler::Schedule'))
+      expect(Target.EcsParameters.NetworkConfiguration.AwsvpcConfiguration).toEqual(
+        NetworkConfiguration?.AwsvpcConfiguration,
+      );
   });
 });
 

@@ -112,6 +112,21 @@ describe('the image', () => {
     expect(writable).toBe('');
   });
 
+  it('is copied into a volume again by an init container that runs a second time, as after a restart of the machine', async () => {
+    const guide = await readFile(join(packageRoot, 'docs/guides/ecs.md'), 'utf8');
+    const [, copy = ''] = /command: \[(cp, .*), \/injected\]/.exec(guide) ?? [];
+    const command = `${copy.replaceAll(',', '')} /tmp/injected`;
+    const { exitCode, stderr } = await engine.run(
+      TEST_IMAGE,
+      ['--entrypoint', 'sh'],
+      [
+        '-c',
+        `mkdir /tmp/injected && ${command} && ${command} && /tmp/injected/nodelease/dist/cli/nodelease.js --version`,
+      ],
+    );
+    expect(exitCode, stderr).toBe(0);
+  });
+
   it('adds less than a second to the start of a container, the program being given its id from a file store', {
     timeout: 300_000,
   }, async () => {

@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { cliFile, killAll, runProcess, type TestProcess } from '../../../support/processes.js';
+import { freePort } from '../../../support/servers/free-ports.js';
 import { exampleFolder } from './example-support.js';
 import { newFolder, removeFolders } from './run-support.js';
 
@@ -99,6 +100,33 @@ it('the partitions of the queue follow the consumers that come, leave and are ki
   }
   expect([second, third].map((consumer) => consumer.stdout().match(/^refused .*/gm))).toEqual([null, null]);
 }, 240_000);
+
+it('a consumer whose sidecar is killed ends its work, and begins again with another sidecar, with greater tokens', async () => {
+  const port = String(await freePort());
+  const url = `http://127.0.0.1:${port}`;
+  const serve = (name: string) => {
+    const settings = ['--store', `file:${queue}-leases`, '--duration', '3s', '--grace', '500ms'];
+    const args = [cliFile, 'serve', ...settings, '--shards', String(COUNT), '--http', `127.0.0.1:${port}`];
+    return runProcess(process.execPath, [...args, '--task-id', name], { cwd: folder });
+  };
+  const sidecar = serve('first');
+  await sidecar.waitForOutput(/http:/);
+  const env = { QUEUE: queue, SINK: sinkUrl, NODELEASE_URL: url };
+  const consumer = runProcess(process.execPath, ['consumer.js'], { cwd: folder, env });
+  await share(consumer);
+  const before = tokens(consumer);
+  sidecar.kill('SIGKILL');
+  await expect.poll(() => tokens(consumer).size, { timeout: 60_000 }).toBe(0);
+  const next = serve('second');
+  await share(consumer);
+  for (const [partition, token] of tokens(consumer))
+    expect(token).toBeGreaterThan(before.get(partition) ?? 0);
+  await deliverAll();
+  consumer.kill('SIGTERM');
+  expect((await consumer.exit).code, consumer.stderr()).toBe(0);
+  next.kill('SIGTERM');
+  expect((await next.exit).code, next.stderr()).toBe(0);
+}, 120_000);
 
 it('a run whose number of shards is not that of the cluster ends with 64, and its command is not started', async () => {
   const first = start();

@@ -7,6 +7,7 @@ import { NodeMetrics } from '../../../../src/app/http/node-metrics.js';
 import { startNodeServer } from '../../../../src/app/http/node-server.js';
 import { systemClock } from '../../../../src/core/base/system.js';
 import { uniqueIds } from '../../../../src/core/id/lease-ids.js';
+import { CLUSTER_DEFAULTS } from '../../../../src/core/lease/model/cluster-config.js';
 import { acquire, type ManagedLease } from '../../../../src/node/runtime/acquire.js';
 import { NodeMonitor } from '../../../../src/node/runtime/node-monitor.js';
 import { packageRoot } from '../../../support/package-root.js';
@@ -174,6 +175,11 @@ describe('a process that reports its node id to Prometheus', () => {
       await expect
         .poll(async () => (await empty()).filter((title) => !title.startsWith('Discovery')))
         .toEqual([]);
+      // Each process is one row of the time line, whatever states it has had: no label of the state is left.
+      const { result: rows } = (await prometheus.api(
+        `query?query=${encodeURIComponent(new Map(queries).get('State 0') ?? '')}`,
+      )) as { result: { metric: object }[] };
+      expect(rows.map(({ metric }) => metric)).toEqual([{ instance: new URL(server.url).host }]);
       const { groups } = (await prometheus.api('rules')) as {
         groups: { rules: { name: string; health: string; lastError?: string }[] }[];
       };
@@ -188,6 +194,13 @@ describe('a process that reports its node id to Prometheus', () => {
     } finally {
       await prometheus.stop();
     }
+  });
+
+  it('looks for leases that run out every sixth of the usual duration, whatever the interval of the other rules is', async () => {
+    const [, group = ''] = (await readFile(ALERTS, 'utf8')).split('- name: nodelease-running-out\n');
+    expect(group.match(/- alert: (\w+)/g)).toEqual(['- alert: NodeleaseLeaseRunningOut']);
+    const [, interval] = /^ {4}interval: (\d+)s$/m.exec(group) ?? [];
+    expect(Number(interval) * 1_000).toBeLessThanOrEqual(CLUSTER_DEFAULTS.durationMs / 6);
   });
 
   it('has alert rules that do what their tests say', async () => {
