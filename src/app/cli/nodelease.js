@@ -8,7 +8,11 @@ true /*
 #
 # Some shells drop the variables whose names they cannot have, such as a.b: node gets them in one that it takes apart.
 others() { LC_ALL=C grep -az$1 -e '^[0-9]' -e '^[^=]*[^=A-Za-z0-9_]'; }
-keep() { if others q; then export NODELEASE_ENVIRON="$({ others | tr '\0' '\1'; } </proc/self/environ)"; fi; }
+# Linux starts no program with a variable of more than 128 KiB: then they are dropped.
+keep() {
+  if others q; then export NODELEASE_ENVIRON="$({ others | tr '\0' '\1'; } </proc/self/environ)"; fi
+  if [ "${#NODELEASE_ENVIRON}" -gt 100000 ]; then unset NODELEASE_ENVIRON; fi
+}
 if [ "$$" -ne 1 ]; then keep 2>/dev/null </proc/self/environ; exec node "$0" "$@"; fi
 main= early=
 pass() { if [ -n "$main" ]; then kill -s "$1" "$main" 2>/dev/null; else early=$1; fi; }

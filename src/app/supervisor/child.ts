@@ -65,7 +65,8 @@ export async function startChild({ command, env, gated }: ChildOptions): Promise
   const others = Object.entries(env).flatMap(([name, value]) =>
     value === undefined || SHELL_NAME.test(name) ? [] : [`${name}=${value}`],
   );
-  // A command with a = in its name would be taken for one of them.
+  // For a moment other users can read them in the list of processes. A command with a = in its name would be taken
+  // for one of them.
   const words =
     others.length > 0 && !command[0].includes('=') ? ['env', '--', ...others, ...command] : command;
   const [file, ...args] = gated ? ([SHELL, '-c', GATE_SCRIPT, 'sh', ...words] as const) : command;

@@ -15,11 +15,19 @@ const REMOVED = '.removed';
  * Removes the directory of a version, or a leftover of one. It is renamed first. A stale holder that uses it
  * by its name then fails, and a marker that it writes through the open directory makes no version. The marker
  * is removed before everything else: a reader whose network file system has cached the name finds no marker.
+ *
+ * @param renamed is called before that, which may take long
  */
-export async function removeVersion(tree: HeldTree, path: string): Promise<void> {
+export async function removeVersion(
+  tree: HeldTree,
+  path: string,
+  renamed?: (path: string) => Promise<void>,
+): Promise<void> {
   const removed = path.endsWith(REMOVED) ? path : path + REMOVED;
-  if (removed !== path)
+  if (removed !== path) {
     await tree.within(dirname(path), (at) => rename(join(at, basename(path)), join(at, basename(removed))));
+    await renamed?.(path);
+  }
   await unless(
     ['ENOENT'],
     tree.within(removed, (at) => emptied(tree, removed, at)),

@@ -147,6 +147,26 @@ describe('a new version', () => {
     expect(await start(10)).toMatchObject({ restored: false });
   });
 
+  it('on a local disk shows from its begin on that it and unfinished ones were here: it may be killed at any time', async () => {
+    makeVersion(root, 3, 3, TREE);
+    makeVersion(root, 3, 4, TREE);
+    rmSync(join(at(4), 'directory-initialized.json'));
+    mkdirSync(at(5));
+    const shown: string[] = [];
+    const look = () => void shown.push(readdirSync(join(root, 'node-3')).sort().join());
+    const isValid = () => {
+      if (shown.length === 0) look();
+      return true;
+    };
+    const onEvent = ({ type }: { type: string }) => void (type === 'removed' && look());
+    const start = (version: number) =>
+      prepare(version, { local: true, lease: { ...held(version, 3, 'same'), isValid }, onEvent });
+    expect(await start(6)).toMatchObject({ restored: true });
+    expect(shown.slice(0, 3)).toEqual(['v3,v4,v5,v6', 'v3,v4,v5,v6', 'v3,v4,v5,v6']);
+    mkdirSync(at(7));
+    expect(await start(7)).toMatchObject({ restored: true });
+  });
+
   it.each([
     ['s3://b/p', undefined, ['looks-local', 'prepared']],
     ['s3://b/p', true, ['prepared']],

@@ -1,4 +1,4 @@
-import { lstat, mkdir, stat, statfs } from 'node:fs/promises';
+import { lstat, mkdir, rmdir, stat, statfs } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { aborted, orAborted } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
@@ -24,8 +24,8 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 //   do not concern this tenure: they are never touched.
 // - A local disk shows only its own host's tenures. So the version just before is the only source there, and
 //   only where the acquiring write has replaced a lease of the same sticky key: it was made on this disk.
-//   Unfinished versions in between do not count: their tenures were here, and have run nothing. A tenure whose
-//   preparation fails leaves such a version.
+//   Unfinished versions in between do not count: their tenures were here, and have run nothing. Each makes
+//   one before all that takes long, and leaves it where its preparation fails.
 // - One store for each root. Its URL is recorded at the root: the versions of another store are not earlier
 //   tenures.
 // - Complete or absent. The marker comes last, when every file and every name of the directory has been
@@ -81,8 +81,8 @@ export interface PreparedDataDir {
  * It rejects at once when the lease is lost or `signal` aborts, even if the file system hangs. The current
  * operation may then still finish, as that of a stale holder does.
  *
- * @throws {DataDirError} when the content of the root does not allow it, with nothing changed, or when the
- * file system fails
+ * @throws {DataDirError} when the content of the root does not allow it, with nothing changed but an unfinished
+ * version on a local disk, or when the file system fails
  * @throws {LeaseLostError} as soon as the lease is lost
  * @throws `signal.reason`
  */
@@ -128,31 +128,26 @@ class Preparation {
   }
 
   async run(): Promise<PreparedDataDir> {
-    await checkOwner(this.options);
-    try {
-      return await this.#prepare();
-    } catch (error) {
-      await this.#leaveUnfinished(this.#own).catch(() => undefined);
-      throw error;
-    }
-  }
-
-  async #prepare(): Promise<PreparedDataDir> {
     const tree = this.#tree;
     const { lease, clock, retention = DEFAULT_RETENTION } = this.options;
     const { version } = lease;
+    await checkOwner(this.options);
     await this.#warnOfLocalRoot();
     await this.#checkPlace(this.#nodeDir);
     const versions = await versionsIn(tree, this.#nodeDir);
+    if (versions.length > 0) await this.#leaveUnfinished(this.#own);
     const source = await this.#source(versions);
     this.#check();
     await claimRoot(this.options);
     await tree.entry(this.#nodeDir, makeFolder);
     const unfinished = versions.filter((each) => each.state === 'unfinished' && each.version <= version);
-    await this.#remove([...(await leftoversIn(tree, this.#nodeDir)), ...unfinished.map(({ path }) => path)]);
-    for (const { path } of unfinished) await this.#leaveUnfinished(path);
+    await this.#remove(
+      [...(await leftoversIn(tree, this.#nodeDir)), ...unfinished.map(({ path }) => path)],
+      this.#leaveUnfinished,
+    );
     let mode: CopyMode = 'copy';
     this.#check();
+    await unless(['ENOENT'], tree.entry(this.#own, rmdir));
     await tree.entry(this.#own, (at) => mkdir(at, source ? 0o700 : 0o777));
     try {
       await tree.within(this.#nodeDir, syncFolder);
@@ -167,7 +162,7 @@ class Preparation {
       });
     } catch (error) {
       // The rest of it would take the space that the next attempt needs.
-      await this.#remove([this.#own]);
+      await this.#remove([this.#own], this.#leaveUnfinished);
       throw error;
     }
     this.#check();
@@ -188,7 +183,7 @@ class Preparation {
       this.#emit({ type: 'looks-local', path: this.#tree.top, fileSystem });
   }
 
-  /** The source version, and the files to be copied. Nothing is changed before that is known. */
+  /** The source version, and the files to be copied. */
   async #source(versions: readonly VersionDir[]): Promise<Source | undefined> {
     const { lease, exclude = [] } = this.options;
     const { version } = lease;
@@ -230,13 +225,13 @@ class Preparation {
   }
 
   /** On a local disk it shows to later tenures that this one was here, and has run nothing. */
-  async #leaveUnfinished(path: string): Promise<void> {
+  readonly #leaveUnfinished = async (path: string): Promise<void> => {
     if (this.options.local)
       await unless(
         ['EEXIST'],
         this.#tree.entry(path, (at) => mkdir(at, 0o700)),
       );
-  }
+  };
 
   async #checkPlace(path: string): Promise<void> {
     const { root } = this.options;
@@ -275,12 +270,12 @@ class Preparation {
   }
 
   /** A version that cannot be removed only costs space. */
-  async #remove(paths: readonly string[]): Promise<void> {
+  async #remove(paths: readonly string[], renamed?: (path: string) => Promise<void>): Promise<void> {
     for (const each of paths) {
       this.#check();
       const path = this.#full(each);
       try {
-        await removeVersion(this.#tree, each);
+        await removeVersion(this.#tree, each, renamed);
         this.#emit({ type: 'removed', path });
       } catch (error) {
         this.#emit({ type: 'not-removed', path, error });

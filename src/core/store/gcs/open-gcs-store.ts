@@ -39,9 +39,15 @@ async function defaultCredentials(
   url: string,
   { clock, requestTimeoutMs: timeoutMs }: GcsStoreOptions,
 ): Promise<GcsLeaseStoreOptions['authorize']> {
-  const { GoogleAuth } = await import('google-auth-library').catch(requiredBy(url, 'google-auth-library'));
+  const { GoogleAuth, gcpMetadata } = await import('google-auth-library').catch(
+    requiredBy(url, 'google-auth-library'),
+  );
   // Objects need no project: if none is given, the library looks for one with the first request, for seconds.
-  const newAuth = () => new GoogleAuth({ scopes: SCOPE, projectId: 'unused' });
+  const newAuth = () => {
+    // A metadata server that was not there at first, as in a new pod, would stay unknown.
+    gcpMetadata.resetIsAvailableCache();
+    return new GoogleAuth({ scopes: SCOPE, projectId: 'unused' });
+  };
   let auth = newAuth();
   return async (isRefused) => {
     // It keeps a token until its end by the clock of this host, which may have been set back.

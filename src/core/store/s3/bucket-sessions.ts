@@ -1,4 +1,5 @@
-import type { Clock } from '../../base/clock.js';
+import { callWithTimeout } from '../../base/abort.js';
+import type { ObjectStoreOptions } from '../store-driver.js';
 import { CreateSessionCommand, type S3Client } from './sdk.js';
 
 /** When a session is renewed, and until when it is used, in milliseconds: S3 ends it after five minutes. */
@@ -6,14 +7,17 @@ const SESSION_MS = { renew: 240_000, max: 290_000 } as const;
 
 /**
  * The sessions that a directory bucket wants, renewed in advance. The SDK's own provider gives one failure for
- * ever, and ends the process where a renewal fails.
+ * ever, and ends the process where a renewal fails. All calls wait for one request, so it has a timeout: the SDK
+ * has none for the body of an answer.
  */
 export function bucketSessions(
   client: Pick<S3Client, 'send'>,
-  clock: Pick<Clock, 'monotonic'>,
+  { clock, requestTimeoutMs: timeoutMs }: Pick<ObjectStoreOptions, 'clock' | 'requestTimeoutMs'>,
 ): S3Client['config']['s3ExpressIdentityProvider'] {
   const create = async (bucket: string | undefined) => {
-    const { Credentials: session } = await client.send(new CreateSessionCommand({ Bucket: bucket }));
+    const { Credentials: session } = await callWithTimeout({ clock, timeoutMs }, (abortSignal) =>
+      client.send(new CreateSessionCommand({ Bucket: bucket }), { abortSignal }),
+    );
     const {
       AccessKeyId: accessKeyId,
       SecretAccessKey: secretAccessKey,

@@ -30,6 +30,27 @@ it('a session that was not created is asked for again by the next call', async (
   vi.unstubAllEnvs();
 });
 
+it('a session whose answer stops in the middle is asked for again once the time of a request is over', async () => {
+  vi.stubEnv('AWS_ACCESS_KEY_ID', 'key');
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
+  const server = await S3StandIn.start();
+  const clock = new VirtualClock();
+  const store = await openS3Store({
+    ...{ bucket: 'leases--use1-az4--x-s3', prefix: 'p', endpoint: server.endpoint },
+    ...{ clock, requestTimeoutMs: 5_000 },
+  });
+  server.next('stall-body', { status: 503, code: 'SlowDown' });
+  const silent = expect(store.read('0.json')).rejects.toThrow('no answer within 5000 ms');
+  await expect.poll(() => server.requests).toHaveLength(1);
+  await clock.advance(5_000);
+  await silent;
+  await clock.advance(1_000);
+  await expect(store.read('0.json')).rejects.toThrow('SlowDown');
+  await store.close();
+  await server.stop();
+  vi.unstubAllEnvs();
+});
+
 it('a session is renewed in its last minute: a failure is asked about again, and fails calls at its end', async () => {
   const clock = new VirtualClock();
   const answers: (string | undefined)[] = [];
@@ -38,7 +59,7 @@ it('a session is renewed in its last minute: a failure is asked about again, and
     if (AccessKeyId === undefined) throw new Error('down');
     return { Credentials: { AccessKeyId, SecretAccessKey: 's', SessionToken: 't' } };
   };
-  const sessions = bucketSessions({ send } as never, clock);
+  const sessions = bucketSessions({ send } as never, { clock, requestTimeoutMs: 5_000 });
   const use = async (afterMs: number, ...given: (string | undefined)[]) => {
     await clock.advance(afterMs);
     answers.splice(0, answers.length, ...given);

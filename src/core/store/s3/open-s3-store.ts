@@ -17,7 +17,7 @@ export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3C
 export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore> {
   checked(options, { bucket: NAME, prefix: TEXT });
   const client = await createS3Client(options);
-  client.config.s3ExpressIdentityProvider = bucketSessions(client, options.clock);
+  client.config.s3ExpressIdentityProvider = bucketSessions(client, options);
   return new S3LeaseStore({
     ...options,
     client: {

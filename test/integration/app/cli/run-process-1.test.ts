@@ -66,6 +66,13 @@ describe('nodelease as process 1 of a container', () => {
     expect(JSON.parse(run.stdout()), run.stderr()).toEqual([...Object.values(env), null]);
   });
 
+  it('starts, too, where such variables are longer together than one may be', async () => {
+    const long = 'x'.repeat(70_000);
+    const words = [cliFile, 'run', '--node-id', '3', '--', 'true'];
+    const run = asProcess1(words, { env: { 'a.b': long, 'c.d': long } });
+    expect(await run.exit, run.stderr()).toMatchObject({ code: 0 });
+  });
+
   it('hands SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 and SIGTERM on', async () => {
     const signals = ['INT', 'HUP', 'QUIT', 'USR1', 'USR2', 'TERM'] as const;
     const traps = signals
