@@ -73,8 +73,10 @@ describe('an instance that is registered already', () => {
       await expect(wait(services[change]({ ...one, payload: { weight: 2 } }))).rejects.toMatchObject(refusal);
     expect(dataAt('one').payload).toBeNull();
     expect(services.registered).toEqual([one]);
-    await wait(services.update({ ...one, enabled: false }));
-    expect(dataAt('one').enabled).toBe(false);
+    const disabled = { ...one, enabled: false };
+    await wait(services.update(disabled));
+    await expect(wait(services.update({ ...one, payload: 'x' }))).rejects.toMatchObject(refusal);
+    expect([services.registered, dataAt('one').enabled]).toEqual([[disabled], false]);
 
     const removing = wait(services.unregister(one)).catch(() => undefined);
     await expect(wait(services.register({ ...one, payload: 'x' }))).rejects.toMatchObject(refusal);

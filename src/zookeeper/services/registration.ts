@@ -23,11 +23,11 @@ export class Registration implements Reconciled {
   #znode: RegisteredZnode;
   /** Whether ZooKeeper has what is wanted, or nothing where nothing is. */
   #isApplied = false;
-  /** How far it has been compared with present instances: before the first write, and after it. */
-  #compared: 'never' | 'before' | 'after' = 'never';
   #refusal: ZooKeeperError | undefined;
   /** What was wanted last and is not refused; undefined while it is being removed. */
   #accepted: WantedZnode | undefined;
+  /** Whether it has been compared with present instances after it was written, too. */
+  #isComparedAgain = false;
   /** The session in which a step was made last; undefined where nothing can have been written. */
   #sessionId: string | undefined;
 
@@ -55,7 +55,7 @@ export class Registration implements Reconciled {
 
   /** Changes the instance that is registered. */
   update(wanted: WantedZnode): void {
-    if (!this.#accepted || !isReadAlike(this.#accepted.data, wanted.data)) this.#compared = 'never';
+    if (this.#accepted && isReadAlike(this.#accepted.data, wanted.data)) this.#accepted = wanted;
     this.#refusal = undefined;
     this.wanted = wanted;
     this.#apply();
@@ -109,16 +109,16 @@ export class Registration implements Reconciled {
       this.#sessionId = call.sessionId;
     }
     const { wanted } = this;
-    if (wanted !== undefined && this.#compared === 'never') {
+    if (wanted !== undefined && wanted !== this.#accepted) {
       const refusal = await refusalOf(this.options.zookeeper, wanted, call);
       if (wanted !== this.wanted) return false;
-      this.#compared = 'before';
       if (refusal) {
         this.#refusal = refusal;
         this.wanted = this.#accepted;
         return false;
       }
       this.#accepted = wanted;
+      this.#isComparedAgain = false;
     }
     if (wanted === undefined || !(this.#znode instanceof kindOf(wanted))) {
       await this.#znode.unregister(call);
@@ -132,7 +132,7 @@ export class Registration implements Reconciled {
     const done = await this.#znode.register(wanted, call);
     if (wanted !== this.wanted) return false;
     this.#isApplied = done === true && this.#znode.blockedBy === undefined;
-    if (this.#isApplied && this.#compared === 'before') void this.#compareAgain(wanted);
+    if (this.#isApplied && !this.#isComparedAgain) void this.#compareAgain(wanted);
     return done;
   }
 
@@ -143,7 +143,7 @@ export class Registration implements Reconciled {
   /** Another program may have registered at the same moment. */
   async #compareAgain(wanted: WantedZnode) {
     const { zookeeper, emit } = this.options;
-    this.#compared = 'after';
+    this.#isComparedAgain = true;
     const problem = await mixedWithPresent(zookeeper, wanted).catch(() => undefined);
     if (problem) emit({ type: 'mixed-payloads', path: parentOf(wanted.path), problem });
   }
