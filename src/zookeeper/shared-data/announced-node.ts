@@ -113,23 +113,32 @@ export class AnnouncedNode {
   }
 }
 
+/** Which nodes this client has. */
+interface OwnNodes {
+  /** Resolves when none is being announced. */
+  readonly earlier: Promise<unknown>;
+  /** By their paths. */
+  readonly known: Pick<ReadonlySet<string>, 'has'>;
+  /** The data of nodes that may be announced, and are not known: the reply was lost. */
+  readonly lost: Set<string>;
+}
+
 /**
- * Announces a node, once: where the reply is lost, its znode is found by its session.
+ * Announces a node, once: where the reply is lost, its znode is found by its session, in a later call, too.
  *
- * @param known the paths of this client's other nodes
- * @param isLost whether the reply of an earlier call may have been lost
  * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws `signal.reason`
  */
 export async function announceNode(
   context: DataContext,
   data: string,
-  known: ReadonlySet<string>,
-  isLost: boolean,
+  { earlier, known, lost }: OwnNodes,
   options: DataCall,
 ): Promise<AnnouncedNode> {
   const folder = nodesFolder(context.root);
-  const announce = async ({ session, call, mayBeDone }: RepeatedStep) => {
-    const found = mayBeDone || isLost ? await findOwn(session, folder, data, known, call) : undefined;
+  const announce = async ({ session, call }: RepeatedStep) => {
+    await earlier;
+    const found = lost.has(data) ? await findOwn(session, folder, data, known, call) : undefined;
+    lost.add(data);
     const path =
       found ?? (await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', call));
     return { path, sessionId: session.sessionId };
@@ -141,6 +150,7 @@ export async function announceNode(
     options,
     announce,
   );
+  lost.delete(data);
   return new AnnouncedNode(context, path, sessionId);
 }
 
@@ -148,7 +158,7 @@ async function findOwn(
   session: BoundSession,
   folder: string,
   data: string,
-  known: ReadonlySet<string>,
+  known: OwnNodes['known'],
   call: CallOptions,
 ): Promise<string | undefined> {
   await catchUp(session, folder, call);

@@ -3,13 +3,7 @@ import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../../core/
 import { ConfigError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { ReconcileEvent, ReconcileState } from '../client/reconcile-loop.js';
-import {
-  type EventOptions,
-  isNotApplied,
-  type MultiOperation,
-  type TimeOptions,
-  type ZooKeeper,
-} from '../client/zookeeper.js';
+import type { EventOptions, MultiOperation, TimeOptions, ZooKeeper } from '../client/zookeeper.js';
 import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './announced-node.js';
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { Contributions } from './contributions.js';
@@ -55,8 +49,10 @@ export class SharedData {
   /** @internal */
   readonly contributions: Contributions;
   readonly #nodes = new Map<string, AnnouncedNode>();
-  /** Whether a node may be announced that is not among them: the reply was lost. */
-  #isNodeLost = false;
+  /** The data of nodes that may be announced, and are not among them: the reply was lost. */
+  readonly #lost = new Set<string>();
+  /** Resolves after the last call that announces one: of two at once, one would find the other's znode. */
+  #announced: Promise<unknown> = Promise.resolve();
   #supervisor: NodeSupervisor | undefined;
   readonly #open = new Set<Followed>();
 
@@ -152,13 +148,14 @@ export class SharedData {
    */
   async announce(options: DataCall & { readonly data?: string | undefined } = {}): Promise<AnnouncedNode> {
     const { data = '', ...call } = checked(options, { data: maybe(TEXT) });
-    const isLost = this.#isNodeLost;
-    const known = new Set(this.#nodes.keys());
-    const node = await announceNode(this.context, data, known, isLost, call).catch((error) => {
-      this.#isNodeLost ||= !isNotApplied(error);
-      throw error;
-    });
-    if (isLost) this.#isNodeLost = false;
+    const announcing = this.#announce(data, this.#announced, call);
+    this.#announced = announcing.catch(() => undefined);
+    return announcing;
+  }
+
+  async #announce(data: string, earlier: Promise<unknown>, call: DataCall): Promise<AnnouncedNode> {
+    const own = { earlier, known: this.#nodes, lost: this.#lost };
+    const node = await announceNode(this.context, data, own, call);
     this.#nodes.set(node.path, node);
     node.onState(({ status }) => status === 'disconnected' && this.#nodes.delete(node.path));
     return node;
