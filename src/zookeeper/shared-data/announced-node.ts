@@ -2,7 +2,7 @@ import { withTimeout } from '../../core/base/abort.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { BoundSession } from '../client/bound-session.js';
 import { concurrentCalls } from '../client/call-limits.js';
-import { catchUp, whileConnectionIsAway } from '../client/retry.js';
+import { catchUp, erase } from '../client/retry.js';
 import { isSessionOver, type SessionState } from '../client/session-state.js';
 import { nameAt } from '../client/znode-path.js';
 import { type CallOptions, ignoring, type Watch, type Znode } from '../client/zookeeper.js';
@@ -87,11 +87,7 @@ export class AnnouncedNode {
     if (this.#state.status === 'disconnected') return;
     this.#end('left');
     const session = new BoundSession(this.context.zookeeper, this.sessionId);
-    const removing = whileConnectionIsAway(
-      this.context,
-      session,
-    )((call) => session.remove(this.path, -1, call));
-    await withTimeout(this.context.clock, 1_000, removing).catch(() => undefined);
+    await withTimeout(this.context.clock, 1_000, erase(this.context, session, this.path));
   }
 
   #onSession(state: SessionState): void {
