@@ -110,13 +110,15 @@ export class AnnouncedNode {
 }
 
 /** Which nodes this client has. */
-interface OwnNodes {
+export interface OwnNodes {
   /** Resolves when none is being announced. */
   readonly earlier: Promise<unknown>;
   /** By their paths. */
   readonly known: Pick<ReadonlySet<string>, 'has'>;
   /** The data of nodes that may be announced, and are not known: the reply was lost. */
   readonly lost: Set<string>;
+  /** Once it has aborted no znode is made any more. */
+  readonly stopping: AbortSignal | undefined;
 }
 
 /**
@@ -127,13 +129,14 @@ interface OwnNodes {
 export async function announceNode(
   context: DataContext,
   data: string,
-  { earlier, known, lost }: OwnNodes,
+  { earlier, known, lost, stopping }: OwnNodes,
   options: DataCall,
 ): Promise<AnnouncedNode> {
   const folder = nodesFolder(context.root);
   const announce = async ({ session, call }: RepeatedStep) => {
     await earlier;
     const found = lost.has(data) ? await findOwn(session, folder, data, known, call) : undefined;
+    if (found === undefined) stopping?.throwIfAborted();
     lost.add(data);
     const path =
       found ?? (await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', call));

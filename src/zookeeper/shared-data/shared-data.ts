@@ -4,7 +4,13 @@ import { ConfigError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { ReconcileEvent, ReconcileState } from '../client/reconcile-loop.js';
 import type { EventOptions, MultiOperation, TimeOptions, ZooKeeper } from '../client/zookeeper.js';
-import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './announced-node.js';
+import {
+  type AnnouncedNode,
+  announceNode,
+  decodeNode,
+  type KnownNode,
+  type OwnNodes,
+} from './announced-node.js';
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { Contributions } from './contributions.js';
 import type { Kind, Lifespan } from './data-report.js';
@@ -144,17 +150,21 @@ export class SharedData {
 
   /**
    * Announces a node; `data` is what it says of itself, by default nothing.
+   * @param stopping (internal) once it has aborted none is announced any more, but for one under way
    * @throws {ZooKeeperError} `timeout`, access denied, client closed
    */
-  async announce(options: DataCall & { readonly data?: string | undefined } = {}): Promise<AnnouncedNode> {
+  async announce(
+    options: DataCall & { readonly data?: string | undefined } = {},
+    stopping?: AbortSignal,
+  ): Promise<AnnouncedNode> {
     const { data = '', ...call } = checked(options, { data: maybe(TEXT) });
-    const announcing = this.#announce(data, this.#announced, call);
+    const own = { earlier: this.#announced, known: this.#nodes, lost: this.#lost, stopping };
+    const announcing = this.#announce(data, own, call);
     this.#announced = announcing.catch(() => undefined);
     return announcing;
   }
 
-  async #announce(data: string, earlier: Promise<unknown>, call: DataCall): Promise<AnnouncedNode> {
-    const own = { earlier, known: this.#nodes, lost: this.#lost };
+  async #announce(data: string, own: OwnNodes, call: DataCall): Promise<AnnouncedNode> {
     const node = await announceNode(this.context, data, own, call);
     this.#nodes.set(node.path, node);
     node.onState(({ status }) => status === 'disconnected' && this.#nodes.delete(node.path));
