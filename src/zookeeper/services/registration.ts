@@ -26,6 +26,8 @@ export class Registration implements Reconciled {
   #refusal: ZooKeeperError | undefined;
   /** What was wanted last and is not refused; undefined while it is being removed. */
   #accepted: WantedZnode | undefined;
+  /** What was wanted before, and has not been compared yet. */
+  #earlier: WantedZnode | undefined;
   /** Whether it has been compared with present instances after it was written, too. */
   #isComparedAgain = false;
   /** The session in which a step was made last; undefined where nothing can have been written. */
@@ -56,6 +58,7 @@ export class Registration implements Reconciled {
   /** Changes the instance that is registered. */
   update(wanted: WantedZnode): void {
     if (this.#accepted && isReadAlike(this.#accepted.data, wanted.data)) this.#accepted = wanted;
+    if (this.wanted !== wanted) this.#earlier = this.wanted;
     this.#refusal = undefined;
     this.wanted = wanted;
     this.#apply();
@@ -66,6 +69,7 @@ export class Registration implements Reconciled {
     if (this.wanted === undefined) return;
     this.wanted = undefined;
     this.#accepted = undefined;
+    this.#earlier = undefined;
     if (this.#sessionId === undefined) this.#gone();
     else this.#apply();
   }
@@ -114,7 +118,8 @@ export class Registration implements Reconciled {
       if (wanted !== this.wanted) return false;
       if (refusal) {
         this.#refusal = refusal;
-        this.wanted = this.#accepted;
+        this.wanted = this.#accepted ?? this.#earlier;
+        this.#earlier = undefined;
         return false;
       }
       this.#accepted = wanted;
