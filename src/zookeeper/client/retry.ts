@@ -4,6 +4,8 @@ import {
   type CallOptions,
   ignoring,
   isFault,
+  isUnknown,
+  type TimeSources,
   TRANSIENT,
   type Znode,
   type ZooKeeper,
@@ -25,6 +27,18 @@ export const whileConnectionIsAway = (options: RetryOptions, session?: BoundSess
     mayPass: (error) =>
       isFault(error, ...TRANSIENT) && (session === undefined || error.fault !== 'session-expired'),
   });
+
+/** Deletes a znode of this session until it is gone for certain, or the session is. Never rejects. */
+export async function erase(
+  { clock, random }: TimeSources,
+  session: Pick<BoundSession, 'remove'>,
+  path: string,
+): Promise<void> {
+  const mayPass = (error: unknown) =>
+    isFault(error, 'connection-loss', 'timeout') ||
+    (isUnknown(error) && !isFault(error, 'session-expired', 'closed'));
+  await retrying({ clock, random, mayPass })(() => session.remove(path)).catch(() => undefined);
+}
 
 /**
  * Brings the server up to date with every write made before: after a change of servers it may lag behind.

@@ -16,18 +16,43 @@ it('leaves out foreign znodes among the configurations that nodes run', async ()
   expect(fleets.map(({ context }) => context)).toEqual(['shop']);
 });
 
-it.each([
-  ['removes its own', undefined, undefined],
-  ['leaves that of the next holder of the node id', 'b', 'b'],
-  ['leaves that of another reader in its session', 'a', 'a'],
-])('at its end, a report of what a node runs %s', async (_, owner, left) => {
+/** Two that report in one session. */
+function reporters() {
   const clock = new VirtualClock();
   const zookeeper = new AnySession(clock);
-  const seen = new SeenReporter({ zookeeper, clock, random: seededRandom(1), root: '/config' }, 'shop', 3);
+  const place = { zookeeper, clock, random: seededRandom(1), root: '/config' };
+  const [seen, other] = [1, 2].map(() => new SeenReporter(place, 'shop', 3)) as [SeenReporter, SeenReporter];
+  return { clock, zookeeper, seen, other };
+}
+
+it.each([
+  ['removes its own', 'a', undefined],
+  ['leaves that of the next holder of the node id', 'b', 'b'],
+])('at its end, a report of what a node runs %s', async (_, owner, left) => {
+  const { clock, zookeeper, seen } = reporters();
   seen.report({ shop: 1 });
   await clock.advance(0);
   expect(zookeeper.znodes.get(seen.path)?.stat.owner).toBe('a');
-  if (owner) zookeeper.put(seen.path, '{}', owner);
+  zookeeper.put(seen.path, '{}', owner);
+  seen.report({ shop: 2 });
   await seen.close();
   expect(zookeeper.znodes.get(seen.path)?.stat.owner).toBe(left);
 });
+
+it.each(['first', 'last'])(
+  'is there again where another reader in its session, which reported %s, ends',
+  async (at) => {
+    const { clock, zookeeper, seen, other } = reporters();
+    const [first, last] = at === 'first' ? [other, seen] : [seen, other];
+    first.report({ shop: 1 });
+    await clock.advance(0);
+    last.report({ shop: 2 });
+    await clock.advance(0);
+    await other.close();
+    zookeeper.fireWatches();
+    await clock.advance(0);
+    expect(`${zookeeper.znodes.get(seen.path)?.data}`).toContain(`{"shop":${at === 'first' ? 2 : 1}}`);
+    await seen.close();
+    expect(zookeeper.znodes.has(seen.path)).toBe(false);
+  },
+);

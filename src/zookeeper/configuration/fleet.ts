@@ -2,7 +2,7 @@ import { objectIn } from '../../core/base/fields.js';
 import { concurrentCalls } from '../client/call-limits.js';
 import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { writeEphemeral } from '../client/retry.js';
-import type { CallOptions, ZnodeReader } from '../client/zookeeper.js';
+import type { CallOptions, Znode, ZnodeReader } from '../client/zookeeper.js';
 import type { FleetReport, NodeRevisions, Revisions } from './fleet-report.js';
 import { contextsOf, contextsOfNode, rootOf, seenPath } from './layout.js';
 import { type ConfigPlace, readHead, revisionIn } from './read-contexts.js';
@@ -31,23 +31,25 @@ export class SeenReporter implements Reconciled {
     return true;
   }
 
+  /** Another reader in this session removes it at its end: then it is made again. */
+  expects(znode: Znode | undefined): boolean {
+    return znode !== undefined;
+  }
+
   report(revisions: Revisions): void {
     this.#data = JSON.stringify({ revisions, at: new Date(this.place.clock.now()).toISOString() });
     this.#loop.reconcile(this);
   }
 
-  /**
-   * Ends it, and removes its znode where that works at once; not that of the next holder of the node id, nor
-   * that of another reader in this session.
-   */
+  /** Ends it, and removes its znode where that works at once; not that of the next holder of the node id. */
   async close(): Promise<void> {
     const { zookeeper } = this.place;
     await this.#loop.close();
     const { state } = zookeeper;
     if (state.status !== 'connected') return;
     const { sessionId } = state;
-    const { stat, data } = (await zookeeper.read(this.path, { sessionId }).catch(() => undefined)) ?? {};
-    if (stat?.owner === sessionId && data?.toString() === this.#data)
+    const { stat } = (await zookeeper.read(this.path, { sessionId }).catch(() => undefined)) ?? {};
+    if (stat?.owner === sessionId)
       await zookeeper.remove(this.path, stat.version, { sessionId }).catch(() => undefined);
   }
 }

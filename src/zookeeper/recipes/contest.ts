@@ -1,9 +1,10 @@
 import type { Retry } from '../../core/base/retry.js';
 import { BoundSession } from '../client/bound-session.js';
+import { erase } from '../client/retry.js';
 import { SessionDeadline } from '../client/session-deadline.js';
 import { isFault } from '../client/zookeeper.js';
 import { type HeldZnode, ZnodeHolder } from './lock-handle.js';
-import { createOwn, discard, erase, type OwnZnode, protectedPath } from './own-znode.js';
+import { createOwn, discard, type OwnZnode, protectedPath } from './own-znode.js';
 import type { Recipe, WaitOptions } from './recipe.js';
 import { foreignZnode, RecipeError } from './recipe.js';
 import { inTime, untilChange, untilRemoved, type Wait } from './waiting.js';

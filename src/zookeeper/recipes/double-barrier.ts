@@ -3,8 +3,8 @@ import { checked, whole } from '../../core/base/arguments.js';
 import { randomUuid } from '../../core/base/clock.js';
 import type { Retry } from '../../core/base/retry.js';
 import { BoundSession } from '../client/bound-session.js';
+import { erase } from '../client/retry.js';
 import { type CallOptions, ignoring, isFault, type Znode, type ZooKeeper } from '../client/zookeeper.js';
-import { erase } from './own-znode.js';
 import {
   foreignZnode,
   type Recipe,

@@ -7,10 +7,9 @@ import { harmless } from '../../core/lease/model/lease-tracer.js';
 import { LockLostError, LockReleasedError } from '../../core/lease/model/lock-lost.js';
 import type { BoundSession } from '../client/bound-session.js';
 import { checkOperations } from '../client/operation-check.js';
-import { whileConnectionIsAway } from '../client/retry.js';
+import { erase, whileConnectionIsAway } from '../client/retry.js';
 import type { SessionDeadline } from '../client/session-deadline.js';
 import { isFault, isNotApplied, type MultiOperation, type Watch } from '../client/zookeeper.js';
-import { erase } from './own-znode.js';
 import type { Recipe } from './recipe.js';
 
 /**

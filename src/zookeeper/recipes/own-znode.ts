@@ -1,7 +1,6 @@
 import { randomUuid } from '../../core/base/clock.js';
-import { retrying } from '../../core/base/retry.js';
 import type { BoundSession } from '../client/bound-session.js';
-import { whileConnectionIsAway } from '../client/retry.js';
+import { erase, whileConnectionIsAway } from '../client/retry.js';
 import { parentOf } from '../client/znode-path.js';
 import { type CallOptions, ignoring, isFault, isUnknown } from '../client/zookeeper.js';
 import type { Recipe } from './recipe.js';
@@ -82,16 +81,4 @@ export async function discard(recipe: Recipe, session: BoundSession, protectedTo
   const finding = whileConnectionIsAway(recipe, session)(() => findOwn(session, protectedTo));
   const path = await finding.catch(() => undefined);
   if (path !== undefined) await erase(recipe, session, path);
-}
-
-/** Deletes a znode of this session until it is gone for certain, or the session is. Never rejects. */
-export async function erase(
-  { clock, random }: Pick<Recipe, 'clock' | 'random'>,
-  session: Pick<BoundSession, 'remove'>,
-  path: string,
-): Promise<void> {
-  const mayPass = (error: unknown) =>
-    isFault(error, 'connection-loss', 'timeout') ||
-    (isUnknown(error) && !isFault(error, 'session-expired', 'closed'));
-  await retrying({ clock, random, mayPass })(() => session.remove(path)).catch(() => undefined);
 }

@@ -1,7 +1,7 @@
 import { orAborted, withTimeout } from '../../core/base/abort.js';
 import { checkArguments, checked, DATA, FUNCTION, kind, maybe } from '../../core/base/arguments.js';
 import { ConfigError, WaitTimeoutError } from '../../core/base/errors.js';
-import { whileConnectionIsAway } from '../client/retry.js';
+import { erase, whileConnectionIsAway } from '../client/retry.js';
 import { checkZnodeName, parentOf } from '../client/znode-path.js';
 import {
   CALL_TIMEOUT_MS,
@@ -10,7 +10,6 @@ import {
   type ZnodeData,
   type ZooKeeper,
 } from '../client/zookeeper.js';
-import { erase } from './own-znode.js';
 import { type Recipe, RecipeError, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { inTime, untilChange, type Wait } from './waiting.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AnySession } from '../../../test/support/scripted-zookeeper.js';
+import { AnySession, SESSION_MS } from '../../../test/support/scripted-zookeeper.js';
 import { instanceOf } from '../../../test/support/service-instances.js';
 import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { jsonPayload } from './instance/payload-codec.js';
@@ -73,13 +73,30 @@ describe('an instance that is registered already', () => {
       await expect(wait(services[change]({ ...one, payload: { weight: 2 } }))).rejects.toMatchObject(refusal);
     expect(dataAt('one').payload).toBeNull();
     expect(services.registered).toEqual([one]);
-    await wait(services.update({ ...one, enabled: false }));
-    expect(dataAt('one').enabled).toBe(false);
+    const disabled = { ...one, enabled: false };
+    await wait(services.update(disabled));
+    await expect(wait(services.update({ ...one, payload: 'x' }))).rejects.toMatchObject(refusal);
+    expect([services.registered, dataAt('one').enabled]).toEqual([[disabled], false]);
 
     const removing = wait(services.unregister(one)).catch(() => undefined);
     await expect(wait(services.register({ ...one, payload: 'x' }))).rejects.toMatchObject(refusal);
     await removing;
     expect([services.registered, dataAt('one')]).toEqual([[], null]);
+    await services.close();
+  });
+
+  it('keeps what it has, though that could not be written before for want of a connection', async () => {
+    const { clock, zookeeper, wait, dataAt } = registered();
+    const services = new ServiceDiscovery({ zookeeper, clock, random: seededRandom(1) });
+    const { state } = zookeeper;
+    zookeeper.become({ status: 'suspended', sessionId: 'a', timeoutMs: SESSION_MS });
+    const one = { ...instanceOf('one'), payload: undefined };
+    const first = wait(services.register(one)).catch(() => undefined);
+    const second = expect(wait(services.update({ ...one, payload: 'x' }))).rejects.toMatchObject(refusal);
+    await clock.advance(0);
+    zookeeper.become(state);
+    await Promise.all([first, second]);
+    expect([services.registered, dataAt('one')?.payload]).toEqual([[one], null]);
     await services.close();
   });
 

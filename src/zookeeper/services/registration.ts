@@ -23,11 +23,13 @@ export class Registration implements Reconciled {
   #znode: RegisteredZnode;
   /** Whether ZooKeeper has what is wanted, or nothing where nothing is. */
   #isApplied = false;
-  /** How far it has been compared with present instances: before the first write, and after it. */
-  #compared: 'never' | 'before' | 'after' = 'never';
   #refusal: ZooKeeperError | undefined;
   /** What was wanted last and is not refused; undefined while it is being removed. */
   #accepted: WantedZnode | undefined;
+  /** What was wanted before, and has not been compared yet. */
+  #earlier: WantedZnode | undefined;
+  /** Whether it has been compared with present instances after it was written, too. */
+  #isComparedAgain = false;
   /** The session in which a step was made last; undefined where nothing can have been written. */
   #sessionId: string | undefined;
 
@@ -55,7 +57,8 @@ export class Registration implements Reconciled {
 
   /** Changes the instance that is registered. */
   update(wanted: WantedZnode): void {
-    if (!this.#accepted || !isReadAlike(this.#accepted.data, wanted.data)) this.#compared = 'never';
+    if (this.#accepted && isReadAlike(this.#accepted.data, wanted.data)) this.#accepted = wanted;
+    if (this.wanted !== wanted) this.#earlier = this.wanted;
     this.#refusal = undefined;
     this.wanted = wanted;
     this.#apply();
@@ -66,6 +69,7 @@ export class Registration implements Reconciled {
     if (this.wanted === undefined) return;
     this.wanted = undefined;
     this.#accepted = undefined;
+    this.#earlier = undefined;
     if (this.#sessionId === undefined) this.#gone();
     else this.#apply();
   }
@@ -109,16 +113,17 @@ export class Registration implements Reconciled {
       this.#sessionId = call.sessionId;
     }
     const { wanted } = this;
-    if (wanted !== undefined && this.#compared === 'never') {
+    if (wanted !== undefined && wanted !== this.#accepted) {
       const refusal = await refusalOf(this.options.zookeeper, wanted, call);
       if (wanted !== this.wanted) return false;
-      this.#compared = 'before';
       if (refusal) {
         this.#refusal = refusal;
-        this.wanted = this.#accepted;
+        this.wanted = this.#accepted ?? this.#earlier;
+        this.#earlier = undefined;
         return false;
       }
       this.#accepted = wanted;
+      this.#isComparedAgain = false;
     }
     if (wanted === undefined || !(this.#znode instanceof kindOf(wanted))) {
       await this.#znode.unregister(call);
@@ -132,7 +137,7 @@ export class Registration implements Reconciled {
     const done = await this.#znode.register(wanted, call);
     if (wanted !== this.wanted) return false;
     this.#isApplied = done === true && this.#znode.blockedBy === undefined;
-    if (this.#isApplied && this.#compared === 'before') void this.#compareAgain(wanted);
+    if (this.#isApplied && !this.#isComparedAgain) void this.#compareAgain(wanted);
     return done;
   }
 
@@ -143,7 +148,7 @@ export class Registration implements Reconciled {
   /** Another program may have registered at the same moment. */
   async #compareAgain(wanted: WantedZnode) {
     const { zookeeper, emit } = this.options;
-    this.#compared = 'after';
+    this.#isComparedAgain = true;
     const problem = await mixedWithPresent(zookeeper, wanted).catch(() => undefined);
     if (problem) emit({ type: 'mixed-payloads', path: parentOf(wanted.path), problem });
   }

@@ -2,7 +2,7 @@ import { withTimeout } from '../../core/base/abort.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { BoundSession } from '../client/bound-session.js';
 import { concurrentCalls } from '../client/call-limits.js';
-import { catchUp, whileConnectionIsAway } from '../client/retry.js';
+import { catchUp, erase } from '../client/retry.js';
 import { isSessionOver, type SessionState } from '../client/session-state.js';
 import { nameAt } from '../client/znode-path.js';
 import { type CallOptions, ignoring, type Watch, type Znode } from '../client/zookeeper.js';
@@ -87,11 +87,7 @@ export class AnnouncedNode {
     if (this.#state.status === 'disconnected') return;
     this.#end('left');
     const session = new BoundSession(this.context.zookeeper, this.sessionId);
-    const removing = whileConnectionIsAway(
-      this.context,
-      session,
-    )((call) => session.remove(this.path, -1, call));
-    await withTimeout(this.context.clock, 1_000, removing).catch(() => undefined);
+    await withTimeout(this.context.clock, 1_000, erase(this.context, session, this.path));
   }
 
   #onSession(state: SessionState): void {
@@ -113,23 +109,35 @@ export class AnnouncedNode {
   }
 }
 
+/** Which nodes this client has. */
+export interface OwnNodes {
+  /** Resolves when none is being announced. */
+  readonly earlier: Promise<unknown>;
+  /** By their paths. */
+  readonly known: Pick<ReadonlySet<string>, 'has'>;
+  /** The data of nodes that may be announced, and are not known: the reply was lost. */
+  readonly lost: Set<string>;
+  /** Once it has aborted no znode is made any more. */
+  readonly stopping: AbortSignal | undefined;
+}
+
 /**
- * Announces a node, once: where the reply is lost, its znode is found by its session.
+ * Announces a node, once: where the reply is lost, its znode is found by its session, in a later call, too.
  *
- * @param known the paths of this client's other nodes
- * @param isLost whether the reply of an earlier call may have been lost
  * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws `signal.reason`
  */
 export async function announceNode(
   context: DataContext,
   data: string,
-  known: ReadonlySet<string>,
-  isLost: boolean,
+  { earlier, known, lost, stopping }: OwnNodes,
   options: DataCall,
 ): Promise<AnnouncedNode> {
   const folder = nodesFolder(context.root);
-  const announce = async ({ session, call, mayBeDone }: RepeatedStep) => {
-    const found = mayBeDone || isLost ? await findOwn(session, folder, data, known, call) : undefined;
+  const announce = async ({ session, call }: RepeatedStep) => {
+    await earlier;
+    const found = lost.has(data) ? await findOwn(session, folder, data, known, call) : undefined;
+    if (found === undefined) stopping?.throwIfAborted();
+    lost.add(data);
     const path =
       found ?? (await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', call));
     return { path, sessionId: session.sessionId };
@@ -141,6 +149,7 @@ export async function announceNode(
     options,
     announce,
   );
+  lost.delete(data);
   return new AnnouncedNode(context, path, sessionId);
 }
 
@@ -148,7 +157,7 @@ async function findOwn(
   session: BoundSession,
   folder: string,
   data: string,
-  known: ReadonlySet<string>,
+  known: OwnNodes['known'],
   call: CallOptions,
 ): Promise<string | undefined> {
   await catchUp(session, folder, call);

@@ -55,3 +55,17 @@ it('takes its node away at the next connection where there was none at its end',
   await clock.advance(15_000);
   expect(nodes()).toEqual([]);
 });
+
+it('announces none any more where there was no connection until its lease was lost', async () => {
+  const { clock, tree, data, supervisor } = supervised(async () => undefined);
+  await inVirtualTime(clock, supervisor.stop());
+  tree.calls.length = 0;
+  const state = await tree.whenConnected();
+  tree.whenConnected = () => clock.sleep(2_000).then(() => state);
+  const lost = new AbortController();
+  const next = data.supervise({ lease: { id: 1, version: 2, taskId: 't', signal: lost.signal } });
+  await clock.advance(100);
+  lost.abort();
+  await clock.advance(10_000);
+  expect([next.state.status, tree.calls]).toEqual(['stopped', []]);
+});

@@ -71,7 +71,7 @@ export interface SupervisorOptions {
 interface Supervised {
   readonly context: TimeSources;
   readonly contributions: Contributions;
-  announce(options: DataCall & { readonly data: string }): Promise<AnnouncedNode>;
+  announce(options: { readonly data: string }, stopping?: AbortSignal): Promise<AnnouncedNode>;
 }
 
 /** How a supervisor ends. */
@@ -228,7 +228,7 @@ export class NodeSupervisor implements AsyncDisposable {
       },
     });
     this.#node = await retry((call) => {
-      this.#announcing = this.data.announce({ data: text });
+      this.#announcing = this.data.announce({ data: text }, call.signal);
       return orAborted(this.#announcing, call.signal);
     });
     return this.#node;

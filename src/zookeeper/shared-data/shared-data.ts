@@ -3,14 +3,14 @@ import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../../core/
 import { ConfigError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import type { ReconcileEvent, ReconcileState } from '../client/reconcile-loop.js';
+import type { EventOptions, MultiOperation, TimeOptions, ZooKeeper } from '../client/zookeeper.js';
 import {
-  type EventOptions,
-  isNotApplied,
-  type MultiOperation,
-  type TimeOptions,
-  type ZooKeeper,
-} from '../client/zookeeper.js';
-import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './announced-node.js';
+  type AnnouncedNode,
+  announceNode,
+  decodeNode,
+  type KnownNode,
+  type OwnNodes,
+} from './announced-node.js';
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { Contributions } from './contributions.js';
 import type { Kind, Lifespan } from './data-report.js';
@@ -55,8 +55,10 @@ export class SharedData {
   /** @internal */
   readonly contributions: Contributions;
   readonly #nodes = new Map<string, AnnouncedNode>();
-  /** Whether a node may be announced that is not among them: the reply was lost. */
-  #isNodeLost = false;
+  /** The data of nodes that may be announced, and are not among them: the reply was lost. */
+  readonly #lost = new Set<string>();
+  /** Resolves after the last call that announces one: of two at once, one would find the other's znode. */
+  #announced: Promise<unknown> = Promise.resolve();
   #supervisor: NodeSupervisor | undefined;
   readonly #open = new Set<Followed>();
 
@@ -148,17 +150,22 @@ export class SharedData {
 
   /**
    * Announces a node; `data` is what it says of itself, by default nothing.
+   * @param stopping (internal) once it has aborted none is announced any more, but for one under way
    * @throws {ZooKeeperError} `timeout`, access denied, client closed
    */
-  async announce(options: DataCall & { readonly data?: string | undefined } = {}): Promise<AnnouncedNode> {
+  async announce(
+    options: DataCall & { readonly data?: string | undefined } = {},
+    stopping?: AbortSignal,
+  ): Promise<AnnouncedNode> {
     const { data = '', ...call } = checked(options, { data: maybe(TEXT) });
-    const isLost = this.#isNodeLost;
-    const known = new Set(this.#nodes.keys());
-    const node = await announceNode(this.context, data, known, isLost, call).catch((error) => {
-      this.#isNodeLost ||= !isNotApplied(error);
-      throw error;
-    });
-    if (isLost) this.#isNodeLost = false;
+    const own = { earlier: this.#announced, known: this.#nodes, lost: this.#lost, stopping };
+    const announcing = this.#announce(data, own, call);
+    this.#announced = announcing.catch(() => undefined);
+    return announcing;
+  }
+
+  async #announce(data: string, own: OwnNodes, call: DataCall): Promise<AnnouncedNode> {
+    const node = await announceNode(this.context, data, own, call);
     this.#nodes.set(node.path, node);
     node.onState(({ status }) => status === 'disconnected' && this.#nodes.delete(node.path));
     return node;

@@ -4,6 +4,7 @@ const contest = 'src/zookeeper/recipes/contest.js';
 const ownZnode = 'src/zookeeper/recipes/own-znode.js';
 const lockHandle = 'src/zookeeper/recipes/lock-handle.js';
 const sessionDeadline = 'src/zookeeper/client/session-deadline.js';
+const retry = 'src/zookeeper/client/retry.js';
 const doubleBarrier = 'src/zookeeper/recipes/double-barrier.js';
 const counter = 'src/zookeeper/recipes/counter.js';
 const contribution = 'src/zookeeper/shared-data/contribution.js';
@@ -28,7 +29,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     'delete-once',
     'a znode that is given up is deleted once, also where the connection breaks meanwhile',
     {
-      file: ownZnode,
+      file: retry,
       from: 'await retrying({ clock, random, mayPass })(',
       to: 'await retrying({ clock, random, mayPass: () => false })(',
     },

@@ -3,7 +3,7 @@ import { whole } from '../../../core/base/arguments.js';
 import { CLUSTER_NODE_ID_OFFSET, widthOfGroup } from '../../../core/id/cluster-node-id.js';
 import type { BoundSession } from '../../client/bound-session.js';
 import { concurrentCalls } from '../../client/call-limits.js';
-import { whileConnectionIsAway } from '../../client/retry.js';
+import { erase } from '../../client/retry.js';
 import type { CallOptions, TimeSources, Znode, ZooKeeper } from '../../client/zookeeper.js';
 import { isFault } from '../../client/zookeeper.js';
 import { fieldsOf, groupPath, hexPair, parseHexPair, STAMPS_PATH, stampGroupPath } from '../layout.js';
@@ -86,12 +86,8 @@ export class WidthBarrier {
 
   /** Lets other tasks scan, within a second, or with the next connection. Never rejects. */
   async leave(sources: TimeSources): Promise<void> {
-    const { session } = this;
-    const lock = this.#lock;
-    if (lock === undefined) return;
-    const retry = whileConnectionIsAway(sources, session);
-    const removing = retry((call) => session.remove(lock, undefined, call));
-    await withTimeout(sources.clock, LEAVE_TIMEOUT_MS, removing).catch(() => undefined);
+    if (this.#lock !== undefined)
+      await withTimeout(sources.clock, LEAVE_TIMEOUT_MS, erase(sources, this.session, this.#lock));
   }
 
   /** Of many tasks that start together only one scans. No safety depends on it. */

@@ -169,7 +169,8 @@ export function ownerOf<K, P>(
     name: provider.name,
     pick(except) {
       const address = owners.nodeFor(key)?.address;
-      const node = parseTarget(address && `http://${address}`, {});
+      // IPv6 may be without its brackets.
+      const node = parseTarget(address && `http://${address.replace(/^([^[].*:.*):/, '[$1]:')}`, {});
       const owner = provider.instances.find((instance) => {
         const target = targetOf(instance);
         return node && isOffered(instance) && target?.hostname === node.hostname && target.port === node.port;

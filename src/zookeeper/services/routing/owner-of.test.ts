@@ -37,6 +37,7 @@ it("sends a key's requests to the node that owns its shard, to the next owner af
 
 it.each([
   ['fd00::7', '[fd00::7]:8080'],
+  ['fd00::8', 'fd00::8:8080'],
   ['Task-7', 'Task-7:8080'],
 ])('knows the owner at the address %s, and no instance where the owner has none', (address, given) => {
   const clock = new VirtualClock();
