@@ -60,7 +60,7 @@ export default defineConfig({
           exclude: [timing, deep, replacesModules],
           expect,
           // Virtual time: how long a test takes says nothing, and its limit is for what hangs.
-          testTimeout: 60_000,
+          testTimeout: 240_000,
           // They compute, and share nothing: no worker of its own for each file.
           isolate: false,
           maxWorkers: 2,
@@ -72,7 +72,7 @@ export default defineConfig({
           name: 'unit-isolated',
           include: [replacesModules],
           expect,
-          testTimeout: 60_000,
+          testTimeout: 240_000,
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
