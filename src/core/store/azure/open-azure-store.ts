@@ -1,13 +1,12 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { newPipeline, StoragePipelineOptions } from '@azure/storage-blob';
-import { callWithTimeout } from '../../base/abort.js';
 import { checked, NAME, TEXT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { KEPT_CONNECTIONS } from '../http-client.js';
 import { requiredBy } from '../optional-package.js';
-import type { ObjectStoreOptions } from '../store-driver.js';
 import { AzureLeaseStore, type AzureLeaseStoreOptions } from './azure-lease-store.js';
+import { renewable } from './renewable-credential.js';
 
 /** Settings of {@link openAzureStore}: those of the store, and how to reach the service. */
 export interface AzureStoreOptions extends Omit<AzureLeaseStoreOptions, 'client'> {
@@ -78,34 +77,6 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
 }
 
 type Credential = Parameters<typeof newPipeline>[0];
-type TokenCredential = Extract<Credential, { getToken: unknown }>;
-
-/**
- * A credential for the SDK, which renews a token in advance. It waits for ever for an answer, so each request has
- * a timeout. It ends the process where the renewal fails beyond the token's end, so the first failure after that
- * gives the old token, which the service refuses.
- */
-export function renewable(
-  credential: TokenCredential,
-  { clock, requestTimeoutMs }: Pick<ObjectStoreOptions, 'clock' | 'requestTimeoutMs'>,
-): TokenCredential {
-  // Programs such as `az` are slow.
-  const limit = { clock, timeoutMs: 4 * requestTimeoutMs };
-  let last: Awaited<ReturnType<TokenCredential['getToken']>> = null;
-  return {
-    getToken: async (...call) => {
-      const old = last;
-      try {
-        last = await callWithTimeout(limit, () => credential.getToken(...call));
-        return last;
-      } catch (error) {
-        if (old === null || clock.now() < old.expiresOnTimestamp) throw error;
-        last = null;
-        return old;
-      }
-    },
-  };
-}
 
 function parse<T>(text: string, make: (text: string) => T): T {
   try {

@@ -2,7 +2,7 @@ import { ContainerClient, newPipeline } from '@azure/storage-blob';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { systemClock as clock } from '../../base/system.js';
 import { AzureLeaseStore } from './azure-lease-store.js';
-import { renewable } from './open-azure-store.js';
+import { renewable } from './renewable-credential.js';
 
 // A token of one minute, which the SDK renews at once.
 
