@@ -30,7 +30,8 @@ describe('a SQLite file on a disk that only one host has', () => {
 
   /** Runs the program on a host until it has added its order, and kills it. */
   async function orderOn(host: 'A' | 'B', item: string, ...options: string[]): Promise<string> {
-    const settings = ['--nodes', '1', '--duration', '3s', '--sticky', 'file', '--data-dir', disks[host]];
+    // Beside tests that write gigabytes, the store may not answer for seconds.
+    const settings = ['--nodes', '1', '--duration', '10s', '--sticky', 'file', '--data-dir', disks[host]];
     const task = startTask(store, [...settings, ...options], `exec ${PROGRAM} ${item}`);
     const [line] = await task.waitForOutput(/^found .*$/m);
     task.kill('SIGKILL');
@@ -45,7 +46,7 @@ describe('a SQLite file on a disk that only one host has', () => {
       'found [], restored false',
     ],
     ['would be, without --data-local', [], 'found [a1,a2], restored true'],
-  ])('%s', { timeout: 120_000 }, async (_, options, last) => {
+  ])('%s', { timeout: 240_000 }, async (_, options, last) => {
     expect(await orderOn('A', 'a1', ...options)).toBe('found [], restored false');
     expect(await orderOn('A', 'a2', ...options)).toBe('found [a1], restored true');
     expect(await orderOn('B', 'b1', ...options)).toBe('found [], restored false');
