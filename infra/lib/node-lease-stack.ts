@@ -67,15 +67,8 @@ export class NodeLeaseStack extends Stack {
     const [file, ...args] = jobCommand;
     if (file !== undefined)
       new LeaseJob(this, 'Job', {
-        ...{
-          service: this.service,
-          name: 'job',
-          image,
-          command: [file, ...args],
-          every,
-          schedule,
-          stopTimeout,
-        },
+        ...{ service: this.service, image, every, schedule, stopTimeout },
+        ...{ name: 'job', command: [file, ...args] },
       });
     const topic = this.#alertTopic();
     this.alarms = new LeaseAlarms(this, 'Alarms', {

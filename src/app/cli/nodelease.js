@@ -7,11 +7,10 @@ true /*
 # From a terminal ^C and ^\ reach the whole foreground group, node included: handing those on would double them.
 #
 # Some shells drop the variables whose names they cannot have, such as a.b: node gets them in one that it takes apart.
-others() { LC_ALL=C grep -az$1 -e '^[0-9]' -e '^[^=]*[^=A-Za-z0-9_]'; }
-# Linux starts no program with a variable of more than 128 KiB: then they are dropped.
 keep() {
-  if others q; then export NODELEASE_ENVIRON="$({ others | tr '\0' '\1'; } </proc/self/environ)"; fi
-  if [ "${#NODELEASE_ENVIRON}" -gt 100000 ]; then unset NODELEASE_ENVIRON; fi
+  NODELEASE_ENVIRON="$(LC_ALL=C grep -az -e '^[0-9]' -e '^[^=]*[^=A-Za-z0-9_]' | tr '\0' '\1')"
+  # Linux starts no program with a variable of more than 128 KiB: then they are dropped.
+  if [ "${#NODELEASE_ENVIRON}" -le 100000 ]; then export NODELEASE_ENVIRON; else unset NODELEASE_ENVIRON; fi
 }
 if [ "$$" -ne 1 ]; then keep 2>/dev/null </proc/self/environ; exec node "$0" "$@"; fi
 main= early=

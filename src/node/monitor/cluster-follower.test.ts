@@ -332,7 +332,7 @@ describe('a cluster that is followed', () => {
     await follower.close();
   });
 
-  it('has no locks of earlier followers for those that come back later, until they have been read again', async () => {
+  it('has no locks of earlier followers for a later one, until they have been read again', async () => {
     const { clock, admin } = await scene();
     const follower = new ClusterFollower({
       ...{ clock, random: seededRandom(2), session: admin },

@@ -35,7 +35,7 @@ export interface GcsLeaseStoreOptions extends ObjectStoreOptions {
   readonly client: Pick<HttpClient, 'send' | 'close'>;
   /**
    * The headers that authorize a request.
-   * @param isRefused whether those that it gave before were refused
+   * @param isRefused whether the headers given before were refused
    */
   readonly authorize: (isRefused: boolean) => Promise<Readonly<Record<string, string>>>;
 }
