@@ -150,14 +150,16 @@ describe('nodelease init', () => {
 });
 
 describe('nodelease init --repair', () => {
-  it('restores a deleted object above the version that other nodes know, and keeps it from being taken for a duration', async () => {
+  it('restores a deleted object above the given version and those that other nodes know, and keeps it from being taken for a duration', async () => {
     const { session, bucket, acquire, clock } = setUp();
     await initialize(session, wanted);
     const lease = await acquire();
     lease.setKnownNodes({ 2: 41 });
     await clock.advance(5_000);
     bucket.remove('2.json');
-    expect(await repairCluster({ session, clock })).toEqual([{ id: 2, problem: 'is absent', version: 42 }]);
+    expect(await repairCluster({ session, clock, aboveVersion: 7 })).toEqual([
+      { id: 2, problem: 'is absent', version: 42 },
+    ]);
     const status = await inspectCluster(session);
     expect(status?.nodes[2]).toMatchObject({ state: 'evicted', version: 42 });
     await clock.advance(16_100);
@@ -297,9 +299,11 @@ describe('nodelease init --repair', () => {
     },
   );
 
-  it('writes nothing if no version is known', async () => {
-    const { session, bucket, clock } = setUp();
+  it('writes nothing if no version is known, or one only to a node that may have died before later ones', async () => {
+    const { session, bucket, acquire, clock } = setUp();
     await initialize(session, wanted);
+    (await acquire()).setKnownNodes({ 1: 3 });
+    await clock.advance(5_000);
     bucket.remove('1.json');
     expect(await repairCluster({ session, clock })).toEqual([
       { id: 1, problem: 'is absent', version: undefined, kept: 'unknown' },
