@@ -6,6 +6,7 @@ import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { acquireLease } from '../acquire/acquire-lease.js';
 import type { WantedSettings } from '../model/cluster-config.js';
+import { leapt } from '../model/lease-state.js';
 import { StoreSession } from '../session/store-session.js';
 import { initializeCluster, repairCluster } from './initialize.js';
 import { inspectCluster } from './inspect.js';
@@ -299,11 +300,20 @@ describe('nodelease init --repair', () => {
     },
   );
 
-  it('writes nothing if no version is known, or one only to a node that may have died before later ones', async () => {
+  it('leaps over a version that only another node knows: it may have died before later ones', async () => {
     const { session, bucket, acquire, clock } = setUp();
     await initialize(session, wanted);
     (await acquire()).setKnownNodes({ 1: 3 });
     await clock.advance(5_000);
+    bucket.remove('1.json');
+    const [repair] = await repairCluster({ session, clock });
+    expect(repair).toEqual({ id: 1, problem: 'is absent', version: leapt(3, session.storeNow().min) + 1 });
+    expect(repair?.version).toBeGreaterThan(2 ** 50);
+  });
+
+  it('writes nothing if no version is known', async () => {
+    const { session, bucket, clock } = setUp();
+    await initialize(session, wanted);
     bucket.remove('1.json');
     expect(await repairCluster({ session, clock })).toEqual([
       { id: 1, problem: 'is absent', version: undefined, kept: 'unknown' },

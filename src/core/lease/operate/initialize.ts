@@ -12,6 +12,7 @@ import { LeaseUnreadableError, MOST_COUNT, nativeCodec } from '../model/lease-co
 import {
   END_OF_TIME,
   type LeaseState,
+  leapt,
   leaseKey,
   type ReleasedLease,
   retired,
@@ -118,7 +119,7 @@ export interface Repair {
   readonly version: number | undefined;
   /**
    * Why nothing was written. `recent`: it was written within the longest duration and the grace, so a task may
-   * hold it. `unknown`: its last version is not known. `changed`: another task wrote at the same time.
+   * hold it. `unknown`: no version of it is known. `changed`: another task wrote at the same time.
    */
   readonly kept?: 'recent' | 'unknown' | 'changed';
 }
@@ -135,8 +136,8 @@ export interface RepairOptions {
 
 /**
  * Restores lease objects that are absent after bootstrap, or at any time with `aboveVersion`, or unreadable. Each one gets a tombstone above
- * the version in its metadata, and above the versions that other nodes know. Without one in its metadata, only
- * `aboveVersion` can help: what other nodes know may be outdated. Objects from before the cluster shrank are restored, too, and stay
+ * every version in its metadata, and above the versions that other nodes know, which may be outdated: far above
+ * them, where nothing else is known. For an id without a known version, only `aboveVersion` can help. Objects from before the cluster shrank are restored, too, and stay
  * retired. An object that may have been written within the longest duration and the grace is watched for that
  * long first, since a task may hold it.
  *
@@ -172,10 +173,11 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
   const damaged = objects
     .filter(({ problem }) => problem !== undefined)
     .map(({ version, ...found }) => {
-      const certain = [version, aboveVersion].filter((known) => known !== undefined);
-      // Alone it is not enough: a node may have died long ago, and its lease still says what it knew then.
-      const known = positive(seen.get(found.id), MAX_VERSION) ?? 0;
-      return { ...found, versions: certain.length > 0 ? [...certain, known] : [] };
+      const versions = [version, aboveVersion].filter((known) => known !== undefined);
+      const hint = positive(seen.get(found.id), MAX_VERSION);
+      // A node that knew it may have died long ago: alone, what its lease says is leapt over.
+      if (hint !== undefined) versions.push(versions.length > 0 ? hint : leapt(hint, session.storeNow().min));
+      return { ...found, versions };
     });
   const untouchedMs = takenAfterMs(config.longestMs, config.graceMs);
   const isRecent = ({ age }: Pick<Examined, 'age'>) => age !== undefined && age.min <= untouchedMs;
