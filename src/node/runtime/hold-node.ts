@@ -106,29 +106,33 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     monitor?.onLeaseEvent(event);
     options.onLeaseEvent?.(event);
   };
-  /** False if the file system does not answer: the node id is then held until the process ends. */
-  const markedEnd = async () => {
+  /** Does not wait for a file system that does not answer: the node id is held until then, and `rest` follows. */
+  const afterMark = async (rest: () => Promise<void>) => {
     // After a loss, own work may be left.
-    if (data === undefined || !lease?.isValid()) return true;
+    if (data === undefined || !lease?.isValid()) return rest();
     let isSettled = false;
     const marked = data.end().then(() => {
       isSettled = true;
     });
+    const ended = marked.then(rest);
+    ended.catch(() => undefined);
     await limited('marking the end of the data directory', MARK_TIMEOUT_MS, marked);
-    return isSettled;
+    if (isSettled) await ended;
   };
   const end = async ({ workEnded, release = workEnded }: NodeEnd) => {
     try {
       if (discoverer) await limited('leaving the discovery tree', LEAVE_TIMEOUT_MS, discoverer.leave());
     } finally {
+      const rest = async () => {
+        if (lease && release) await limited('the release', RELEASE_TIMEOUT_MS, lease.release());
+        if (source?.close) await limited('closing the store', CLOSE_TIMEOUT_MS, source.close());
+        // A node id that depends on the session is free as soon as the session ends. While work may be left,
+        // the session must expire.
+        if (provider === 'store' || workEnded) await discoverer?.close();
+      };
       // A mark that is written after the release could declare linked files as unused although a process
-      // writes to them. So the lease is left to expire in that case.
-      const isSettled = !release || !workEnded || (await markedEnd());
-      if (lease && release && isSettled) await limited('the release', RELEASE_TIMEOUT_MS, lease.release());
-      if (source?.close) await limited('closing the store', CLOSE_TIMEOUT_MS, source.close());
-      // A node id that depends on the session is free as soon as the session ends. While work may be left,
-      // the session must expire.
-      if (provider === 'store' || workEnded) await discoverer?.close();
+      // writes to them.
+      await (release && workEnded ? afterMark(rest) : rest());
     }
   };
   try {

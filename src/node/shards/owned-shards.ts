@@ -29,7 +29,7 @@ export interface OwnedShard {
 /** The shards of this node. Dispose of it, or release the lease, to stop all and hand them on. */
 export interface OwnedShards extends AsyncDisposable {
   readonly count: number;
-  /** The version of the map that this node follows; 0 before it has read one. */
+  /** The version of the map that this node follows; lower than any before it has read one. */
   readonly epoch: number;
   /** The shards whose `start` has resolved and whose stop has not begun. */
   readonly owned: readonly OwnedShard[];

@@ -8,8 +8,9 @@ const UTF8 = new TextEncoder();
 const WORD = new DataView(new ArrayBuffer(8));
 
 /**
- * The shard of a key, 0 … count - 1: for a bigint its remainder, for a text FNV-1a (32 bits, of UTF-8) with
- * the final mix of MurmurHash3, so that similar keys spread. The same in every version and language.
+ * The shard of a key, 0 … count - 1: for a bigint the remainder of its lowest 64 bits, for a text FNV-1a (32
+ * bits, of UTF-8) with the final mix of MurmurHash3, so that similar keys spread. The same in every version and
+ * language.
  *
  * @throws {ConfigError} for another key, such as a number: as a text and as a bigint it has different shards
  */

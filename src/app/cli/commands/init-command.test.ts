@@ -188,7 +188,7 @@ describe('nodelease init --repair', () => {
     lease.setKnownNodes({ 1: 41 });
     await clock.advance(5_000);
     bucket.remove('1.json');
-    expect(await said(repair(session, undefined, io))).toEqual({
+    expect(await said(repair(session, 7, io))).toEqual({
       code: 0,
       answer: 'node id 1: lease object is absent: restored at version 42\n',
       complaints: '',

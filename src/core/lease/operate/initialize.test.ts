@@ -6,6 +6,7 @@ import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { acquireLease } from '../acquire/acquire-lease.js';
 import type { WantedSettings } from '../model/cluster-config.js';
+import { leapt } from '../model/lease-state.js';
 import { StoreSession } from '../session/store-session.js';
 import { initializeCluster, repairCluster } from './initialize.js';
 import { inspectCluster } from './inspect.js';
@@ -150,14 +151,16 @@ describe('nodelease init', () => {
 });
 
 describe('nodelease init --repair', () => {
-  it('restores a deleted object above the version that other nodes know, and keeps it from being taken for a duration', async () => {
+  it('restores a deleted object above the given version and those that other nodes know, and keeps it from being taken for a duration', async () => {
     const { session, bucket, acquire, clock } = setUp();
     await initialize(session, wanted);
     const lease = await acquire();
     lease.setKnownNodes({ 2: 41 });
     await clock.advance(5_000);
     bucket.remove('2.json');
-    expect(await repairCluster({ session, clock })).toEqual([{ id: 2, problem: 'is absent', version: 42 }]);
+    expect(await repairCluster({ session, clock, aboveVersion: 7 })).toEqual([
+      { id: 2, problem: 'is absent', version: 42 },
+    ]);
     const status = await inspectCluster(session);
     expect(status?.nodes[2]).toMatchObject({ state: 'evicted', version: 42 });
     await clock.advance(16_100);
@@ -296,6 +299,17 @@ describe('nodelease init --repair', () => {
       await lease.release();
     },
   );
+
+  it('leaps over a version that only another node knows: it may have died before later ones', async () => {
+    const { session, bucket, acquire, clock } = setUp();
+    await initialize(session, wanted);
+    (await acquire()).setKnownNodes({ 1: 3 });
+    await clock.advance(5_000);
+    bucket.remove('1.json');
+    const [repair] = await repairCluster({ session, clock });
+    expect(repair).toEqual({ id: 1, problem: 'is absent', version: leapt(3, session.storeNow().min) + 1 });
+    expect(repair?.version).toBeGreaterThan(2 ** 50);
+  });
 
   it('writes nothing if no version is known', async () => {
     const { session, bucket, clock } = setUp();

@@ -12,6 +12,7 @@ import { LeaseUnreadableError, MOST_COUNT, nativeCodec } from '../model/lease-co
 import {
   END_OF_TIME,
   type LeaseState,
+  leapt,
   leaseKey,
   type ReleasedLease,
   retired,
@@ -135,8 +136,8 @@ export interface RepairOptions {
 
 /**
  * Restores lease objects that are absent after bootstrap, or at any time with `aboveVersion`, or unreadable. Each one gets a tombstone above
- * every version in its metadata, and above the versions that other nodes know. For an id without a known
- * version, only `aboveVersion` can help. Objects from before the cluster shrank are restored, too, and stay
+ * every version in its metadata, and above the versions that other nodes know, which may be outdated: far above
+ * them, where nothing else is known. For an id without a known version, only `aboveVersion` can help. Objects from before the cluster shrank are restored, too, and stay
  * retired. An object that may have been written within the longest duration and the grace is watched for that
  * long first, since a task may hold it.
  *
@@ -172,8 +173,11 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
   const damaged = objects
     .filter(({ problem }) => problem !== undefined)
     .map(({ version, ...found }) => {
-      const versions = [positive(seen.get(found.id), MAX_VERSION), version, aboveVersion];
-      return { ...found, versions: versions.filter((known) => known !== undefined) };
+      const versions = [version, aboveVersion].filter((known) => known !== undefined);
+      const hint = positive(seen.get(found.id), MAX_VERSION);
+      // A node that knew it may have died long ago: alone, what its lease says is leapt over.
+      if (hint !== undefined) versions.push(versions.length > 0 ? hint : leapt(hint, session.storeNow().min));
+      return { ...found, versions };
     });
   const untouchedMs = takenAfterMs(config.longestMs, config.graceMs);
   const isRecent = ({ age }: Pick<Examined, 'age'>) => age !== undefined && age.min <= untouchedMs;

@@ -2,12 +2,14 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { createServer as createTlsServer } from 'node:tls';
 import { inspect } from 'node:util';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { TestAuthority } from '../../../../test/support/certificates.js';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { systemClock as clock } from '../../base/system.js';
+import { observedAge } from '../observed-age.js';
 import { EtcdLeaseStore, type EtcdLeaseStoreOptions } from './etcd-lease-store.js';
 
 const authority = new TestAuthority();
@@ -92,6 +94,40 @@ it('a server of several that does not answer leaves a read to the next one in ti
   expect(await reading).toBeUndefined();
   expect(clock.sleepers).toBe(0);
   socket.destroy();
+});
+
+it('a revision that comes again in a cluster that was restored is another state, seen for no time yet', async () => {
+  const virtual = new VirtualClock();
+  const kv = { key: btoa('p/0.json'), value: btoa('{}\nx'), mod_revision: '7' };
+  let header = { revision: '9', cluster_id: '1' };
+  let watches: (body: string) => void = () => undefined;
+  const watched = new Promise<string>((resolve) => {
+    watches = resolve;
+  });
+  const etcd = createHttpServer(async (request, response) => {
+    if (request.url === '/v3/watch') watches(await text(request));
+    response.end(JSON.stringify({ header, kvs: [kv], succeeded: true }));
+  });
+  const store = observedAge(open({ endpoints: [`http://${await listening(etcd)}`] }), virtual);
+  const look = async () => {
+    const [read, { objects }] = [await store.read('0.json'), await store.list()];
+    const etags = new Set([read?.etag, objects[0]?.etag]);
+    return { etags, ages: [read?.age.min, objects[0]?.age.min] };
+  };
+  const before = await look();
+  virtual.freeze(60_000);
+  expect(await look()).toEqual({ ...before, ages: [60_000, 60_000] });
+  header = { revision: '7', cluster_id: '2' };
+  const after = await look();
+  expect(after.ages).toEqual([0, 0]);
+  expect(after.etags).not.toEqual(before.etags);
+  expect(await store.create('0.json', 'x', {})).toMatchObject({ etag: [...after.etags][0] });
+  // A watch does not wait until the revisions have caught up.
+  const given = new AbortController();
+  const waiting = store.changed?.(given.signal);
+  expect(await watched).toContain('"start_revision":"8"');
+  given.abort(new Error('enough'));
+  await expect(waiting).rejects.toThrow('enough');
 });
 
 it.each([408, 499])(

@@ -19,7 +19,7 @@ import type {
 } from '../lease-store.js';
 import { type ConditionalWrite, type ContinuedPage, StoreDriver } from '../store-driver.js';
 import { type StoreRequest, senseless } from '../store-request.js';
-import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
+import { EtcdGateway, type EtcdGatewayOptions, type EtcdReply } from './gateway.js';
 import {
   ageOf,
   decodeValue,
@@ -43,8 +43,9 @@ const PAGE = 1_000;
 
 /**
  * Leases in etcd: transactions that compare the creation or the modification revision of one key. Reads are
- * linearizable. The etag is the modification revision, which no two states of a key share. A write whose
- * outcome is unknown is never repeated here.
+ * linearizable. The etag is the modification revision, which no two states of a key share, and the cluster's
+ * id: one that is restored from a snapshot gives the later revisions again. A write whose outcome is unknown is
+ * never repeated here.
  *
  * Ages are unknown until etcd has removed the mark of a write (`key-value.ts`): `observedAge` knows them
  * earlier.
@@ -64,7 +65,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   async read(key: string, options?: StoreCallOptions): Promise<StoredObject | undefined> {
     const request = this.request('read', options, key);
     const range = { ...this.#range(key), range_end: this.#range(`${markOf(key)}\0`).key };
-    const { rows, storeTime } = await this.#rows(request, range);
+    const { rows, storeTime, body: reply } = await this.#rows(request, range);
     const row = rows.get(key);
     if (row === undefined) return undefined;
     const value = decodeValue(row.value);
@@ -73,7 +74,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
       key,
       body,
       metadata,
-      etag: etagOf(request, row.mod_revision),
+      etag: etagOf(request, reply, row.mod_revision),
       age: ageOf(value, rows.has(markOf(key))),
       storeTime,
     };
@@ -108,7 +109,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
           const row = reply?.rows.get(key);
           if (reply)
             yield { key, written: row && decodeValue(row.value), at: storeTime(undefined), kept: true };
-          revision = row ? `${BigInt(etagOf(request, row.mod_revision)) - 1n}` : '';
+          revision = row ? `${BigInt(revisionOf(request, row.mod_revision)) - 1n}` : '';
         }
       }
       from = token;
@@ -200,7 +201,12 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
         const value = decodeValue(row.value);
         // The mark of the last object of a page would be on the next one.
         const age = ageOf(value, rows.has(markOf(key)) || key === last);
-        return { key, etag: etagOf(request, row.mod_revision), size: Buffer.byteLength(value.body), age };
+        return {
+          key,
+          etag: etagOf(request, body, row.mod_revision),
+          size: Buffer.byteLength(value.body),
+          age,
+        };
       });
     if (last === undefined) return { objects, storeTime, more: false, token: undefined };
     const [folder, deeper] = last.split('/');
@@ -212,13 +218,16 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
     request: StoreRequest,
     { key: name, body, metadata, etag }: ConditionalWrite,
   ): Promise<WriteResult> {
-    if (etag !== undefined && !isRevision(etag)) {
+    const [revision = ''] = etag?.split('@') ?? [];
+    if (etag !== undefined && !isRevision(revision)) {
       // No key has such an etag. A comparison with zero would ask whether the key is absent.
       request.signal?.throwIfAborted();
       return { status: 'conflict' };
     }
     const condition =
-      etag === undefined ? { target: 'CREATE', create_revision: '0' } : { target: 'MOD', mod_revision: etag };
+      etag === undefined
+        ? { target: 'CREATE', create_revision: '0' }
+        : { target: 'MOD', mod_revision: revision };
     const { key } = this.#range(name);
     const { expiresAfterMs } = request;
     const puts: object[] = [{ request_put: { key, value: encodeValue(body, metadata, expiresAfterMs) } }];
@@ -231,7 +240,7 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
     if (reply.body.succeeded !== true) return { status: 'conflict' };
     return {
       status: 'written',
-      etag: etagOf(request, String(reply.revision)),
+      etag: etagOf(request, reply.body, String(reply.revision)),
       storeTime: reply.storeTime,
     };
   }
@@ -260,7 +269,11 @@ export class EtcdLeaseStore extends StoreDriver implements LeaseStore {
   }
 }
 
-function etagOf(request: StoreRequest, revision = ''): string {
+function etagOf(request: StoreRequest, { header }: EtcdReply['body'], revision?: string): string {
+  return `${revisionOf(request, revision)}@${textOf(header, 'cluster_id')}`;
+}
+
+function revisionOf(request: StoreRequest, revision = ''): string {
   if (isRevision(revision)) return revision;
   throw senseless(request, 'no revision: is this etcd?');
 }

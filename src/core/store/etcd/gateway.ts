@@ -33,7 +33,7 @@ interface EtcdEvent {
 }
 
 /** A reply of the gateway. */
-interface EtcdReply {
+export interface EtcdReply {
   readonly body: Readonly<Record<string, unknown>>;
   /** The revision of the cluster's data as of this reply; 0 if the reply does not say. */
   readonly revision: bigint;
@@ -51,8 +51,9 @@ const MARGIN_S = 2;
  * server, and the next one after the first failure that another server may not have.
  */
 export class EtcdGateway {
-  /** The greatest revision of all replies; 0 before the first one. */
+  /** The greatest revision of all replies of the present cluster; 0 before the first one. */
   revision = 0n;
+  #cluster: string | undefined;
   /** One for each server. */
   readonly clients: readonly HttpClient[];
   readonly #limits: Pick<EtcdGatewayOptions, 'clock' | 'requestTimeoutMs'>;
@@ -270,7 +271,9 @@ export class EtcdGateway {
       throw senseless(request, 'no JSON of etcd');
     const said = textOf(header, 'revision') ?? '';
     const revision = /^\d{1,19}$/.test(said) ? BigInt(said) : 0n;
-    if (revision > this.revision) this.revision = revision;
+    const cluster = textOf(header, 'cluster_id');
+    if (revision > this.revision || cluster !== this.#cluster) this.revision = revision;
+    this.#cluster = cluster;
     return { body, revision, storeTime: storeTime(response.headers.date) };
   }
 

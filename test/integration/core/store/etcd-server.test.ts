@@ -137,7 +137,7 @@ describe('a store on a real etcd', () => {
     };
     await etcdCall(endpoint, 'kv/put', { key: 'eA==', value: 'eQ==' });
     await etcdCall(endpoint, 'kv/compaction', { revision: String(BigInt(header.revision) + 1n) });
-    expect(BigInt(etag.etag)).toBeLessThan(BigInt(header.revision));
+    expect(Number.parseInt(etag.etag, 10)).toBeLessThan(Number(header.revision));
     const begun = performance.now();
     await store.changed?.(new AbortController().signal, () => false);
     expect(performance.now() - begun).toBeGreaterThan(1_150);
