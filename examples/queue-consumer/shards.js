@@ -1,5 +1,7 @@
 // Follows the shards of this node, which `nodelease run --shards N` or `serve --shards N` owns. Copy this file; it needs nothing but Node.
+// With `--bearer-token-file`, TOKEN_FILE names the same file.
 
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
@@ -32,11 +34,18 @@ export async function followShards(url, start, signal) {
     await post(`${shard}/stopped?token=${token}`);
   };
 
+  const ask = async (path, options) => {
+    const { TOKEN_FILE: file } = process.env;
+    // Read again each time: tokens are replaced while programs run.
+    const headers = file ? { authorization: `Bearer ${(await readFile(file, 'utf8')).trim()}` } : {};
+    return fetch(`${url}/shards/${path}`, { ...options, headers });
+  };
+
   // Sent again until there is an answer. With the token, an answer that is late counts for no later holding.
   const post = async (path) => {
     for (let attempts = 0; !signal.aborted || attempts < 5; attempts += 1, await sleep(500)) {
-      const response = await fetch(`${url}/shards/${path}`, { method: 'POST' }).catch(() => {});
-      if (response !== undefined && response.status < 500) return;
+      const response = await ask(path, { method: 'POST' }).catch(() => {});
+      if (response !== undefined && response.status < 500 && response.status !== 401) return;
     }
   };
 
@@ -54,7 +63,8 @@ export async function followShards(url, start, signal) {
 
   while (!over.signal.aborted) {
     try {
-      const { body } = await fetch(`${url}/shards/events`, { signal: over.signal });
+      const { ok, status, body } = await ask('events', { signal: over.signal });
+      if (!ok) console.error(`${url}/shards/events: status ${status}`);
       let text = '';
       for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
         const messages = (text + chunk).split('\n\n');

@@ -3,7 +3,7 @@ import { SERVICE_COMMANDS } from '../services/services-rows.js';
 
 const row = zooKeeperRows('discovery', []);
 const serveRow = zooKeeperRows('discovery', [], {
-  settings: [...OF_SERVICES, 'http'],
+  settings: [...OF_SERVICES, 'http', 'bearer-token-file'],
   defaults: { store: 'memory:' },
 });
 
@@ -43,10 +43,6 @@ export const DISCOVERY_COMMANDS: readonly TableRow[] = [
       [
         '--allow-writes',
         'the page at / may enable, disable and remove instances, with the token of --bearer-token-file',
-      ],
-      [
-        '--bearer-token-file <path>',
-        'changes need the token in this file; required beyond loopback, or else --read-only',
       ],
       ['--strategy <name>', 'how /v1/anyservice chooses: round-robin (default), random, sticky or weighted'],
     ],

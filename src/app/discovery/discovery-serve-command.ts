@@ -13,7 +13,6 @@ import type { DiscoveryServer, DiscoveryServerEvent } from '../services/curator/
 interface ServeOptions {
   readonly readOnly?: boolean;
   readonly allowWrites?: boolean;
-  readonly bearerTokenFile?: string;
   readonly strategy?: string;
 }
 
@@ -26,7 +25,7 @@ interface ServeOptions {
  */
 export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<number> {
   const { options, settings, io } = call;
-  const { readOnly, allowWrites, bearerTokenFile } = options;
+  const { readOnly, allowWrites } = options;
   // Before a connection is opened.
   const strategy = options.strategy === undefined ? undefined : parseStrategy(options.strategy);
   return onConnecting(call, async (zookeeper, signal) => {
@@ -38,7 +37,7 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
     const server = await startDiscoveryServer({
       readOnly,
       allowWrites,
-      bearerTokenFile,
+      bearerTokenFile: settings.bearerTokenFile,
       strategy,
       metrics: listener?.metrics,
       zookeeper,

@@ -17,7 +17,8 @@ export const HTTP_SETTINGS = {
     default: 'no token is asked for',
     field: 'bearerTokenFile',
     common: true,
-    sentence: 'requests for more than health must send the token in this file',
+    sentence:
+      'requests for more than health must send the token in this file; with discovery serve only changes must',
   },
   'console-locks': {
     kind: parsed('paths', parsePaths),

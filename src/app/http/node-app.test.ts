@@ -209,6 +209,15 @@ describe('a process that holds a lease', () => {
     expect(await statuses()).toEqual([200, 503, 503]);
   });
 
+  it('holds no lease when it stops before it acquires one, and holds one that it acquires afterwards', async () => {
+    const { ask, acquire, monitor } = setUp();
+    monitor.stopping();
+    const message = 'no lease is held: the work is being ended';
+    expect(await ask('/lease')).toMatchObject({ status: 503, body: { message, nodeId: null } });
+    await acquire();
+    expect(await ask('/lease')).toMatchObject({ status: 200, body: { state: 'stopping', nodeId: 0 } });
+  });
+
   it('answers others that there is no lease as soon as it is being stopped, without waiting for their requests', async () => {
     const { ask, acquire, monitor } = setUp({ heldForOthers: true });
     await acquire();

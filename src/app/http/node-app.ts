@@ -153,9 +153,10 @@ export function nodeApp(options: NodeAppOptions): Hono {
       GET: (context) => {
         const health = monitor.health();
         const facts = nodeHealthJson(health, clock);
-        const isStopping = health.state === 'stopping';
-        if (health.state === 'held' || (isStopping && !heldForOthers)) return answer(200, facts, context);
-        const why = `${isStopping ? 'the lease is about to be given back' : 'no lease is held'}: ${health.reason}`;
+        // A process that stops before it acquires a lease has none to give back.
+        const isEnding = health.state === 'stopping' && health.nodeId !== null;
+        if (health.state === 'held' || (isEnding && !heldForOthers)) return answer(200, facts, context);
+        const why = `${isEnding ? 'the lease is about to be given back' : 'no lease is held'}: ${health.reason}`;
         return answer(503, { error: 'unavailable', message: why, ...facts, validForMs: null }, context);
       },
     });

@@ -319,6 +319,16 @@ describe('the metrics of a node id', () => {
     expect(await ours(metrics)).toMatchObject({ nodelease_ids_issued_total: 1_101 });
   });
 
+  it('show no lease of a process that stops before it acquires one', async () => {
+    const { monitor, metrics } = watched();
+    monitor.stopping();
+    expect(await ours(metrics)).toMatchObject({
+      'nodelease_lease_state{state="stopping"}': 1,
+      nodelease_lease_held: 0,
+      nodelease_lease_remaining_seconds: 0,
+    });
+  });
+
   it('know a fixed node id, which is valid for ever', async () => {
     const { metrics, monitor } = watched();
     monitor.hold(staticLease({ id: 7, taskId: 'web-7' }));

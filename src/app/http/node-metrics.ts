@@ -161,8 +161,8 @@ function registerGauges(monitor: NodeMonitor, clock: Pick<Clock, 'now' | 'monoto
   info.set({ version: VERSION }, 1);
 }
 
-function isHeld({ state }: NodeHealth) {
-  return state === 'held' || state === 'stopping';
+function isHeld({ state, nodeId }: NodeHealth) {
+  return state === 'held' || (state === 'stopping' && nodeId !== null);
 }
 
 function remainingMs(health: NodeHealth, clock: Pick<Clock, 'monotonic'>) {

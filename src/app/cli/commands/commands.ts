@@ -24,6 +24,7 @@ const EPOCH: OptionRow = [
   'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)',
   { kind: integer(0, 999_999_999_999_999) },
 ];
+const FORMATS = choice('decimal', 'base32', 'hex');
 const LAYOUTS = choice('cluster16', 'snowflake');
 
 const OWN_ROWS: readonly TableRow[] = [
@@ -279,7 +280,7 @@ const OWN_ROWS: readonly TableRow[] = [
       [
         '--format <name>',
         'decimal, base32 (13 digits) or hex (16 digits)',
-        { kind: choice('decimal', 'base32', 'hex'), default: 'decimal' },
+        { kind: FORMATS, default: 'decimal' },
       ],
       [
         '--layout <name>',
@@ -300,6 +301,11 @@ const OWN_ROWS: readonly TableRow[] = [
     examples: ['decode 116446380033343496 --width 8', 'decode 1541815603606036480 --layout snowflake'],
     arguments: [['<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits']],
     options: [
+      [
+        '--format <name>',
+        'of the id (default: decimal for digits without a 0 in front, else by its length)',
+        { kind: FORMATS },
+      ],
       [
         '--width <bits>',
         'how many bits a node id had when the id was made, 8 to 16: nodelease status shows how many it has now',

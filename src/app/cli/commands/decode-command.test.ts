@@ -26,6 +26,14 @@ describe('decode', () => {
     });
   });
 
+  it('takes an id whose hex or base-32 digits are those of a decimal number as its format says', () => {
+    const decoded = (text: string, format: 'decimal' | 'base32' | 'hex') =>
+      JSON.parse(output(text, { layout: 'snowflake', format, json: true })).id;
+    expect(decoded('1541815603606036', 'decimal')).toBe('1541815603606036');
+    expect(decoded('1541815603606036', 'hex')).toBe(String(0x1541815603606036n));
+    expect(decoded('1541815603606', 'base32')).toBe('1337613109724026886');
+  });
+
   it('shows as JSON that a number which is not leased is no node id', () => {
     const report = JSON.parse(output(String(((ID >> 9n) << 9n) | 5n), { width: 9, json: true }));
     expect(report).toMatchObject({ node: 5, group: 0, index: 5, nodeId: null, sequence: 5 });

@@ -1,5 +1,5 @@
 import { ConfigError } from '../../../core/base/errors.js';
-import { formatId, parseId } from '../../../core/id/id-format.js';
+import { formatId, type IdFormat, parseId } from '../../../core/id/id-format.js';
 import { cluster16, decodeId, type IdLayout, snowflake } from '../../../core/id/id-layout.js';
 import { hexPair } from '../../../zookeeper/discovery/layout.js';
 import { answer } from '../../kit/answer.js';
@@ -9,6 +9,7 @@ export type LayoutName = 'cluster16' | 'snowflake';
 
 /** The options of `decode`, as they are on the command line. */
 interface DecodeOptions {
+  readonly format?: IdFormat;
   readonly width?: number;
   readonly layout?: LayoutName;
   readonly epoch?: number;
@@ -17,7 +18,7 @@ interface DecodeOptions {
 /** `nodelease decode ID --width W`: takes a unique id apart. Needs no store. */
 export function decodeCommand(call: Omit<Call<DecodeOptions>, 'settings'>, text: string): number {
   const layout = layoutOf(call.options);
-  const id = parseId(text);
+  const id = parseId(text, call.options.format);
   const { timeMs, node, group, index, nodeId, sequence } = decodeId(id, layout);
   const time = new Date(timeMs).toISOString();
   // A number of JSON does not hold the 64 bits of an id in JavaScript.

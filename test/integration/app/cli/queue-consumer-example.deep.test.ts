@@ -103,15 +103,18 @@ it('the partitions of the queue follow the consumers that come, leave and are ki
 
 it('a consumer whose sidecar is killed ends its work, and begins again with another sidecar, with greater tokens', async () => {
   const port = String(await freePort());
+  const tokenFile = `${queue}-token`;
+  writeFileSync(tokenFile, 'a-token-for-the-tests\n');
   const url = `http://127.0.0.1:${port}`;
   const serve = (name: string) => {
     const settings = ['--store', `file:${queue}-leases`, '--duration', '3s', '--grace', '500ms'];
     const args = [cliFile, 'serve', ...settings, '--shards', String(COUNT), '--http', `127.0.0.1:${port}`];
+    args.push('--bearer-token-file', tokenFile);
     return runProcess(process.execPath, [...args, '--task-id', name], { cwd: folder });
   };
   const sidecar = serve('first');
   await sidecar.waitForOutput(/http:/);
-  const env = { QUEUE: queue, SINK: sinkUrl, NODELEASE_URL: url };
+  const env = { QUEUE: queue, SINK: sinkUrl, NODELEASE_URL: url, TOKEN_FILE: tokenFile };
   const consumer = runProcess(process.execPath, ['consumer.js'], { cwd: folder, env });
   await share(consumer);
   const before = tokens(consumer);

@@ -84,14 +84,9 @@ describe('nodelease discovery serve', () => {
   });
 
   it('takes its settings: base path, token, strategy', async () => {
-    const server = serve(
-      '--service-base-path',
-      '/curator',
-      '--bearer-token-file',
-      token,
-      '--strategy',
-      'sticky',
-    );
+    const own = ['--http', '127.0.0.1:0', '--service-base-path', '/curator', '--strategy', 'sticky'];
+    const env = { NODELEASE_ZOOKEEPER: connect, NODELEASE_BEARER_TOKEN_FILE: token };
+    const server = runCli(['discovery', 'serve', ...own], { env });
     const url = await urlOf(server);
     expect((await fetch(`${url}/v1/service/orders/one`, put(ONE))).status).toBe(401);
     for (const instance of [ONE, { ...ONE, id: 'lasting', serviceType: 'PERMANENT' }]) {
