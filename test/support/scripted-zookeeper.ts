@@ -298,3 +298,26 @@ export class AnySession extends ScriptedZooKeeper {
     for (const each of operations) await super.multi([each], { ...call, sessionId: 'a' });
   }
 }
+
+/** The same, whose server shows nothing until a transaction. */
+export class LaggingServer extends AnySession {
+  #isBehind = true;
+
+  override async read(path: string, call: CallOptions = {}) {
+    return this.#isBehind ? undefined : super.read(path, call);
+  }
+
+  override async children(path: string, call: CallOptions = {}) {
+    return this.#isBehind ? undefined : super.children(path, call);
+  }
+
+  override setData(path: string, data: ZnodeData, version?: number, call: CallOptions = {}) {
+    return super.setData(path, data, version, { ...call, sessionId: 'a' });
+  }
+
+  override multi(operations: readonly MultiOperation[], call: CallOptions = {}) {
+    // A session's reads come after its writes.
+    this.#isBehind = false;
+    return super.multi(operations, call);
+  }
+}

@@ -13,8 +13,10 @@ import {
 import { ConfigError, NodeLeaseError, WaitTimeoutError } from '../../core/base/errors.js';
 import { LOST_RACE, retrying } from '../../core/base/retry.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
+import { busy } from '../client/retry.js';
 import {
   type CallOptions,
+  ignoring,
   isFault,
   isUnknown,
   type MultiOperation,
@@ -284,9 +286,12 @@ export class ConfigPublisher {
         if (!isExpected || (changes.length === 0 && !unknown)) {
           // Goes to the leader: what was read may be older than the expected revision, or in part newer than
           // its own head.
-          const { version } = now;
-          if (version !== undefined)
-            await zookeeper.multi([{ type: 'check', path: historyPath(root, context), version }], call);
+          const path = historyPath(root, context);
+          const current = zookeeper.multi([{ type: 'check', path, version: now.version ?? -1 }], call);
+          // Where none was read there must be none.
+          await (now.version === undefined
+            ? current.then(() => Promise.reject(busy(path)), ignoring('no-node'))
+            : current);
           if (!isExpected) throw new ConfigConflictError(context, expect, now.head);
           return undefined;
         }

@@ -1,3 +1,4 @@
+import { catchUp } from '../client/retry.js';
 import { ignoring, type ZooKeeper } from '../client/zookeeper.js';
 import { type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { inTime, untilData, withCallTimeout } from './waiting.js';
@@ -40,9 +41,12 @@ export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
       }),
     wait: (options = {}) =>
       inTime(recipe, options, 'was not removed', async (wait) => {
-        // A server that refuses the session closes the connection, and the watch tries again for ever.
-        if (await wait.retry((call) => zookeeper.read(path, call)))
-          await untilData(wait, path, (znode) => znode === undefined);
+        // Sent together: a session's reads come after its writes. A server may lag behind the one that has set
+        // it; and one that refuses the session closes the connection, and the watch tries again for ever.
+        const [, shut] = await wait.retry((call) =>
+          Promise.all([catchUp(zookeeper, path, call), zookeeper.read(path, call)]),
+        );
+        if (shut) await untilData(wait, path, (znode) => znode === undefined);
       }),
     remove: (wait) =>
       inTime(recipe, withCallTimeout(wait), 'could not be removed', async ({ retry }) => {

@@ -1,5 +1,6 @@
 import { ConfigError } from '../../core/base/errors.js';
 import { backoffMs, LOST_RACE, type Retry } from '../../core/base/retry.js';
+import { catchUp } from '../client/retry.js';
 import { isFault, type Znode, type ZooKeeper } from '../client/zookeeper.js';
 import { lock } from './lock.js';
 import {
@@ -79,9 +80,14 @@ export function counter(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
 type Change = (now: Znode | undefined) => bigint | undefined;
 
 async function changed({ recipe, retry, signal }: Wait, next: Change): Promise<bigint | undefined> {
-  const { clock, random } = recipe;
+  const { zookeeper, path, clock, random } = recipe;
   const one = async () => {
-    const now = await read(recipe, retry);
+    let now = await read(recipe, retry);
+    if (next(now) === undefined) {
+      // A server may lag behind.
+      await retry((call) => catchUp(zookeeper, path, call));
+      now = await read(recipe, retry);
+    }
     const value = next(now);
     return { value, isDone: value === undefined || (await write(recipe, now, value, retry)) };
   };

@@ -109,6 +109,10 @@ export function watchLeader(
   const retry = whileConnectionIsAway(recipe);
   let reported: bigint | undefined | null = null;
   let newest = 0;
+  let onFirst: () => void = () => undefined;
+  const notified = new Promise<void>((resolve) => {
+    onFirst = resolve;
+  });
   const watch = zookeeper.watchChildren(path, async (names) => {
     newest += 1;
     const turn = newest;
@@ -119,9 +123,10 @@ export function watchLeader(
       return;
     reported = leader?.token;
     listener(leader && { ...leader, isLeader: true });
+    onFirst();
   });
   return {
-    first: watch.first,
+    first: notified,
     close: () => {
       newest += 1;
       watch.close();

@@ -82,7 +82,7 @@ function queueOf(
 
 /**
  * A semaphore's leases are next to the lock under which they are taken. Its head has one more than allowed,
- * until another one is given back.
+ * the last one, until another one is given back.
  */
 function standingsOf(
   path: string,
@@ -96,7 +96,8 @@ function standingsOf(
     return [{ path, kind, holders: contenders.slice(0, holding), waiting: contenders.slice(holding) }];
   const waiting = queues.get(`${semaphore}/locks`)?.contenders ?? [];
   const [head] = waiting;
-  const isHeads = ({ sessionId, token }: Contender) =>
-    sessionId === head?.sessionId && BigInt(token) > BigInt(head?.token ?? 0);
-  return [{ path: semaphore || path, kind, holders: contenders.filter((each) => !isHeads(each)), waiting }];
+  const last = contenders.at(-1);
+  const isHeads = last && last.sessionId === head?.sessionId && BigInt(last.token) > BigInt(head.token);
+  const holders = isHeads ? contenders.slice(0, -1) : contenders;
+  return [{ path: semaphore || path, kind, holders, waiting }];
 }

@@ -1,7 +1,7 @@
 import { orAborted, withTimeout } from '../../core/base/abort.js';
 import { checkArguments, checked, DATA, FUNCTION, kind, maybe } from '../../core/base/arguments.js';
 import { ConfigError, WaitTimeoutError } from '../../core/base/errors.js';
-import { erase, whileConnectionIsAway } from '../client/retry.js';
+import { catchUp, erase, whileConnectionIsAway } from '../client/retry.js';
 import { checkZnodeName, parentOf } from '../client/znode-path.js';
 import {
   CALL_TIMEOUT_MS,
@@ -58,7 +58,6 @@ export interface Transaction {
   /**
    * Begins the transaction, and resolves to its outcome: `commit` where all sites have voted so; else
    * `abort`, by a vote or the time-out. With the same sites and data it resolves to the same outcome again.
-   * @throws {WaitTimeoutError} ZooKeeper is away past the time-out
    */
   coordinate(options: CoordinateOptions): Promise<TransactionOutcome>;
   /**
@@ -69,7 +68,7 @@ export interface Transaction {
    * @param vote promises that the site can commit whatever happens, or refuses. Not asked once a vote is
    * there, nor where it is decided already. Where it throws, `join` does, without a vote
    * @param apply carries out the outcome; after a restart perhaps again
-   * @throws {WaitTimeoutError} no transaction was begun in time, or ZooKeeper is away past the time-out
+   * @throws {WaitTimeoutError} no transaction was begun in time
    */
   join(
     options: JoinOptions,
@@ -158,8 +157,10 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
     },
 
     forget: (wait = {}) =>
-      inTime(recipe, wait, 'could not be removed', (time) =>
-        follow(time, async (state) => {
+      inTime(recipe, wait, 'could not be removed', async (time) => {
+        // A server that lags behind may not show it yet.
+        await time.retry((call) => catchUp(zookeeper, path, call));
+        await follow(time, async (state) => {
           if (state === undefined) return true;
           if (!state.names.includes('decision') || state.names.some((name) => name.startsWith(VOTE)))
             return undefined;
@@ -168,8 +169,8 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
           );
           const removed = time.retry((call) => zookeeper.multi(remove, call));
           return removed.then(() => true, ignoring('no-node', 'not-empty'));
-        }),
-      ).then(() => undefined),
+        });
+      }),
   };
 }
 

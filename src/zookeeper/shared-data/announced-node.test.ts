@@ -25,7 +25,7 @@ function announcing({ lost, afterMs }: { lost: number; afterMs: number }) {
     );
   };
   const nodes = () => [...tree.znodes.keys()].filter((path) => path.startsWith(`${NODES}/`));
-  return { tree, announced, nodes };
+  return { clock, tree, announced, nodes };
 }
 
 it.each([
@@ -43,6 +43,19 @@ it('a node whose reply was lost is found where another has been announced since'
   await announced('b');
   await announced('a');
   expect(nodes()).toHaveLength(2);
+});
+
+it('a node whose request was lost is not taken for that of another object with the same client', async () => {
+  const { clock, tree, announced, nodes } = announcing({ lost: 0, afterMs: 0 });
+  const [first] = await announced('a');
+  tree.fault = async (operation) => {
+    if (operation !== 'create') return;
+    tree.fault = undefined;
+    throw fails('connection-loss', 'unknown');
+  };
+  const other = sharedData(tree, { clock, random: seededRandom(2) });
+  const { path } = await inVirtualTime(clock, other.announce({ data: 'a' }));
+  expect(nodes()).toEqual([first, path]);
 });
 
 it('a node that could not be announced without a connection is not searched among all others', async () => {

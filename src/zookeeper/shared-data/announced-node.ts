@@ -5,7 +5,7 @@ import { concurrentCalls } from '../client/call-limits.js';
 import { catchUp, erase } from '../client/retry.js';
 import { isSessionOver, type SessionState } from '../client/session-state.js';
 import { nameAt } from '../client/znode-path.js';
-import { type CallOptions, ignoring, type Watch, type Znode } from '../client/zookeeper.js';
+import { type CallOptions, ignoring, type Watch, type Znode, type ZooKeeper } from '../client/zookeeper.js';
 import { attempted, type DataCall, type DataContext, type RepeatedStep } from './datum.js';
 import { versionOf } from './entry.js';
 import { nodesFolder } from './layout.js';
@@ -19,6 +19,11 @@ export type NodeState =
   | { readonly status: 'joined' }
   | { readonly status: 'suspended' }
   | { readonly status: 'disconnected'; readonly reason: DisconnectReason };
+
+/** How long the end of a node is waited for, in milliseconds. */
+export const LEAVE_TIMEOUT_MS = 1_000;
+/** How long a node is looked for whose reply was lost, in milliseconds: most sessions end before. */
+const LOST_TIMEOUT_MS = 60_000;
 
 /** Why a node is gone. */
 export type DisconnectReason = 'session-expired' | 'removed' | 'left' | 'closed';
@@ -87,7 +92,7 @@ export class AnnouncedNode {
     if (this.#state.status === 'disconnected') return;
     this.#end('left');
     const session = new BoundSession(this.context.zookeeper, this.sessionId);
-    await withTimeout(this.context.clock, 1_000, erase(this.context, session, this.path));
+    await withTimeout(this.context.clock, LEAVE_TIMEOUT_MS, erase(this.context, session, this.path));
   }
 
   #onSession(state: SessionState): void {
@@ -109,32 +114,41 @@ export class AnnouncedNode {
   }
 }
 
-/** Which nodes this client has. */
-export interface OwnNodes {
-  /** Resolves when none is being announced. */
-  readonly earlier: Promise<unknown>;
-  /** By their paths. */
-  readonly known: Pick<ReadonlySet<string>, 'has'>;
+/** The nodes that one client has announced. */
+interface ClientNodes {
+  /** Their paths. */
+  readonly known: Set<string>;
   /** The data of nodes that may be announced, and are not known: the reply was lost. */
   readonly lost: Set<string>;
-  /** Once it has aborted no znode is made any more. */
-  readonly stopping: AbortSignal | undefined;
+  /** Resolves after the last call that announces one: of two at once, one would find the other's znode. */
+  last: Promise<unknown>;
+}
+
+const ofClients = new WeakMap<ZooKeeper, ClientNodes>();
+
+function nodesOf({ zookeeper }: DataContext): ClientNodes {
+  const nodes = ofClients.get(zookeeper) ?? { known: new Set(), lost: new Set(), last: Promise.resolve() };
+  ofClients.set(zookeeper, nodes);
+  return nodes;
 }
 
 /**
  * Announces a node, once: where the reply is lost, its znode is found by its session, in a later call, too.
  *
+ * @param stopping once it has aborted no znode is made any more
  * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws `signal.reason`
  */
-export async function announceNode(
+export function announceNode(
   context: DataContext,
   data: string,
-  { earlier, known, lost, stopping }: OwnNodes,
   options: DataCall,
+  stopping?: AbortSignal,
 ): Promise<AnnouncedNode> {
+  const nodes = nodesOf(context);
+  const { known, lost, last } = nodes;
   const folder = nodesFolder(context.root);
   const announce = async ({ session, call }: RepeatedStep) => {
-    await earlier;
+    await last;
     const found = lost.has(data) ? await findOwn(session, folder, data, known, call) : undefined;
     if (found === undefined) stopping?.throwIfAborted();
     lost.add(data);
@@ -142,22 +156,40 @@ export async function announceNode(
       found ?? (await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', call));
     return { path, sessionId: session.sessionId };
   };
-  const { path, sessionId } = await attempted(
-    context,
-    folder,
-    'the node is not announced',
-    options,
-    announce,
+  const announcing = attempted(context, folder, 'the node is not announced', options, announce).then(
+    ({ path, sessionId }) => {
+      lost.delete(data);
+      known.add(path);
+      const node = new AnnouncedNode(context, path, sessionId);
+      node.onState(({ status }) => status === 'disconnected' && known.delete(path));
+      return node;
+    },
   );
-  lost.delete(data);
-  return new AnnouncedNode(context, path, sessionId);
+  nodes.last = announcing.catch(() => undefined);
+  return announcing;
+}
+
+/**
+ * Takes nodes away that could not be announced, where they are all the same, since the reply was lost. Never
+ * rejects.
+ *
+ * @param data of which. @default all of this client
+ */
+export async function leaveLost(context: DataContext, data?: string): Promise<void> {
+  const { lost, last } = nodesOf(context);
+  await last;
+  const leave = async (each: string) => {
+    const finding = announceNode(context, each, { timeoutMs: LOST_TIMEOUT_MS }, AbortSignal.abort());
+    await (await finding.catch(() => undefined))?.leave();
+  };
+  await Promise.all([...lost].filter((each) => each === (data ?? each)).map(leave));
 }
 
 async function findOwn(
   session: BoundSession,
   folder: string,
   data: string,
-  known: OwnNodes['known'],
+  known: ClientNodes['known'],
   call: CallOptions,
 ): Promise<string | undefined> {
   await catchUp(session, folder, call);

@@ -107,22 +107,31 @@ export class Contributions {
   }
 
   /**
-   * Removes all of it. Resolves when it is gone, or within 3 s: then it goes with its session. Never
-   * rejects.
+   * Removes all of it. Resolves when it is gone, or within 3 s: then it goes with the next connection, or with
+   * its session. Never rejects.
    */
   async withdraw(): Promise<void> {
-    const items = [...this.#items.values()];
-    for (const item of items) {
+    for (const item of this.#items.values()) {
       for (const element of item.elements.values()) item.remove(element);
       this.#loop.reconcile(item);
     }
-    await this.#loop.until(() => items.every(({ elements }) => elements.size === 0), WITHDRAW_MS);
+    await this.#loop.until(() => this.#isRemoved, WITHDRAW_MS);
   }
 
   /** The same, for good. */
   async close(): Promise<void> {
+    this.refuses = () => 'the shared data is closed';
     await this.withdraw();
-    await this.#loop.close();
+    const closed = this.#loop
+      .until(() => this.#isRemoved, Number.POSITIVE_INFINITY)
+      .then(() => this.#loop.close());
+    if (this.#isRemoved) await closed;
+  }
+
+  /** Whether all that is to be removed is gone. */
+  get #isRemoved(): boolean {
+    const elements = [...this.#items.values()].flatMap((item) => [...item.elements.values()]);
+    return !elements.some(({ isRemoval }) => isRemoval);
   }
 
   /** Resolves when ZooKeeper has an element as it is wanted, or to why it refuses that. */

@@ -1,9 +1,10 @@
 import { checkArguments, oneOf } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
+import { catchUp } from '../client/retry.js';
 import type { Condition } from './collision-chain.js';
 import type { DataEntry, Kind, Scalar } from './data-report.js';
 import type { DataCall } from './datum.js';
-import { KINDS, titleOf } from './layout.js';
+import { dataFolder, KINDS, titleOf } from './layout.js';
 import { readSharedData } from './report.js';
 import { isScalarType, parseScalar, SCALAR_TYPES, scalarOf, TypedText } from './scalar-codec.js';
 import type { SharedData } from './shared-data.js';
@@ -72,6 +73,8 @@ export async function removeEntry(
       'the text of its key, index or value: {"value":"…"}',
     );
   const { root, context } = shared;
+  // A server that lags behind may not show it yet.
+  await catchUp(context.zookeeper, dataFolder(root), call);
   const query = { connect: '', root, address: { name, scope }, key: entry.value };
   const [datum] = (await readSharedData(context.zookeeper, query, call.signal)).data;
   const found =

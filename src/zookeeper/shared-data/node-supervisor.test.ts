@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { AnySession, type Fault } from '../../../test/support/scripted-zookeeper.js';
+import { AnySession, type Fault, fails, SESSION_MS } from '../../../test/support/scripted-zookeeper.js';
 import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { sharedData } from './shared-data.js';
 
@@ -55,6 +55,29 @@ it('takes its node away at the next connection where there was none at its end',
   await clock.advance(15_000);
   expect(nodes()).toEqual([]);
 });
+
+it.each(['supervisor', 'shared data'])(
+  'takes a node away at the next connection whose reply was lost, where there is none until after the end: %s',
+  async (which) => {
+    const { clock, tree, data, supervisor, nodes } = supervised(async (apply) => {
+      apply();
+      tree.state = { status: 'suspended', sessionId: 'a', timeoutMs: SESSION_MS };
+      throw fails('connection-loss', 'unknown');
+    });
+    const connected = await tree.whenConnected();
+    tree.whenConnected = async () => {
+      while (tree.state !== connected) await clock.sleep(100);
+      return connected;
+    };
+    await clock.advance(6_000);
+    await inVirtualTime(clock, which === 'supervisor' ? supervisor.stop() : data.close());
+    await clock.advance(4_000);
+    expect(nodes()).toHaveLength(1);
+    tree.become(connected);
+    await clock.advance(1_000);
+    expect([supervisor.state.status, nodes()]).toEqual(['stopped', []]);
+  },
+);
 
 it('announces none any more where there was no connection until its lease was lost', async () => {
   const { clock, tree, data, supervisor } = supervised(async () => undefined);

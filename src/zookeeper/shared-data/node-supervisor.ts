@@ -4,10 +4,10 @@ import { ConfigError, explain } from '../../core/base/errors.js';
 import { Listeners } from '../../core/base/listeners.js';
 import { type Backoff, backoffMs, retrying } from '../../core/base/retry.js';
 import type { Lease } from '../../core/lease/model/lease.js';
-import { CALL_TIMEOUT_MS, isFault, type TimeSources, ZooKeeperError } from '../client/zookeeper.js';
-import type { AnnouncedNode, DisconnectReason } from './announced-node.js';
+import { CALL_TIMEOUT_MS, isFault, ZooKeeperError } from '../client/zookeeper.js';
+import { type AnnouncedNode, type DisconnectReason, LEAVE_TIMEOUT_MS, leaveLost } from './announced-node.js';
 import type { Contributions } from './contributions.js';
-import type { DataCall } from './datum.js';
+import type { DataCall, DataContext } from './datum.js';
 
 /** A node that is gone, and may be replaced by a new one. */
 export interface LostNode {
@@ -69,7 +69,7 @@ export interface SupervisorOptions {
 
 /** What is supervised. */
 interface Supervised {
-  readonly context: TimeSources;
+  readonly context: DataContext;
   readonly contributions: Contributions;
   announce(options: { readonly data: string }, stopping?: AbortSignal): Promise<AnnouncedNode>;
 }
@@ -77,8 +77,6 @@ interface Supervised {
 /** How a supervisor ends. */
 type Stop = Omit<Extract<SupervisorState, { status: 'stopped' }>, 'status'>;
 
-/** How long the end waits until the node is gone, in milliseconds. */
-const LEAVE_TIMEOUT_MS = 1_000;
 /** A node that lasted this long was a good one: it is replaced at once. In milliseconds. */
 const GOOD_AFTER_MS = 5_000;
 
@@ -182,7 +180,7 @@ export class NodeSupervisor implements AsyncDisposable {
     this.#stopFor(stop.reason);
     const left = this.#announcing?.then(
       (node) => node.leave(),
-      () => undefined,
+      () => leaveLost(this.data.context, this.#text),
     );
     await Promise.all([
       left && withTimeout(this.data.context.clock, LEAVE_TIMEOUT_MS, left),
@@ -215,10 +213,6 @@ export class NodeSupervisor implements AsyncDisposable {
   /** Announces a node, in place of the lost one. @throws as {@link #keepJoined} */
   async #announce(lost: LostNode | undefined): Promise<AnnouncedNode> {
     const { clock, random } = this.data.context;
-    const { lease, data = '' } = this.options;
-    const text = lease
-      ? JSON.stringify({ taskId: lease.taskId, nodeId: lease.id, version: lease.version })
-      : data;
     const retry = retrying({
       ...{ clock, random, signal: this.#stopping.signal },
       mayPass: (error) => !isFault(error, 'closed'),
@@ -228,10 +222,16 @@ export class NodeSupervisor implements AsyncDisposable {
       },
     });
     this.#node = await retry((call) => {
-      this.#announcing = this.data.announce({ data: text }, call.signal);
+      this.#announcing = this.data.announce({ data: this.#text }, call.signal);
       return orAborted(this.#announcing, call.signal);
     });
     return this.#node;
+  }
+
+  /** What the node says of itself. */
+  get #text(): string {
+    const { lease, data = '' } = this.options;
+    return lease ? JSON.stringify({ taskId: lease.taskId, nodeId: lease.id, version: lease.version }) : data;
   }
 
   /** Reports the states of a node until it is gone. @throws the reason to stop */

@@ -1,4 +1,4 @@
-import { onAbort } from '../../core/base/abort.js';
+import { onAbort, withTimeout } from '../../core/base/abort.js';
 import { checkArguments, checked, having, maybe, oneOf, TEXT } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
@@ -9,7 +9,8 @@ import {
   announceNode,
   decodeNode,
   type KnownNode,
-  type OwnNodes,
+  LEAVE_TIMEOUT_MS,
+  leaveLost,
 } from './announced-node.js';
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { Contributions } from './contributions.js';
@@ -54,11 +55,7 @@ export class SharedData {
   readonly context: DataContext;
   /** @internal */
   readonly contributions: Contributions;
-  readonly #nodes = new Map<string, AnnouncedNode>();
-  /** The data of nodes that may be announced, and are not among them: the reply was lost. */
-  readonly #lost = new Set<string>();
-  /** Resolves after the last call that announces one: of two at once, one would find the other's znode. */
-  #announced: Promise<unknown> = Promise.resolve();
+  readonly #nodes = new Set<AnnouncedNode>();
   #supervisor: NodeSupervisor | undefined;
   readonly #open = new Set<Followed>();
 
@@ -133,7 +130,7 @@ export class SharedData {
     for (const datum of byPath.values()) {
       const isRemoved = await datum.attempted('it could not be removed', call, async (attempt) => {
         const znode = await attempt.session.read(datum.path, attempt.call);
-        if (znode === undefined) return attempt.mayBeDone;
+        if (znode === undefined) return attempt.answer(attempt.mayBeDone);
         datum.found(znode);
         const names = (await attempt.session.children(datum.path, attempt.call)) ?? [];
         const removals = names.map(
@@ -158,16 +155,9 @@ export class SharedData {
     stopping?: AbortSignal,
   ): Promise<AnnouncedNode> {
     const { data = '', ...call } = checked(options, { data: maybe(TEXT) });
-    const own = { earlier: this.#announced, known: this.#nodes, lost: this.#lost, stopping };
-    const announcing = this.#announce(data, own, call);
-    this.#announced = announcing.catch(() => undefined);
-    return announcing;
-  }
-
-  async #announce(data: string, own: OwnNodes, call: DataCall): Promise<AnnouncedNode> {
-    const node = await announceNode(this.context, data, own, call);
-    this.#nodes.set(node.path, node);
-    node.onState(({ status }) => status === 'disconnected' && this.#nodes.delete(node.path));
+    const node = await announceNode(this.context, data, call, stopping);
+    this.#nodes.add(node);
+    node.onState(({ status }) => status === 'disconnected' && this.#nodes.delete(node));
     return node;
   }
 
@@ -198,7 +188,11 @@ export class SharedData {
   async close(): Promise<void> {
     await this.#supervisor?.stop();
     for (const each of this.#open) each.close();
-    await Promise.all([this.contributions.close(), ...[...this.#nodes.values()].map((node) => node.leave())]);
+    await Promise.all([
+      this.contributions.close(),
+      ...[...this.#nodes].map((node) => node.leave()),
+      withTimeout(this.context.clock, LEAVE_TIMEOUT_MS, leaveLost(this.context)),
+    ]);
   }
 
   async #openDatum<D extends Followed>(
@@ -226,8 +220,10 @@ export class SharedData {
     });
     const address = checkAddress({ name, scope });
     const datum = new Datum(this.context, { address, kind, lifespan: lifespan ?? 'persistent' });
-    const znode = await datum.attempted('it could not be read', call, (attempt) =>
-      attempt.session.read(datum.path, attempt.call),
+    const znode = await datum.attempted(
+      'it could not be read',
+      call,
+      async (attempt) => (await attempt.session.read(datum.path, attempt.call)) ?? attempt.answer(undefined),
     );
     const found = lifespan ?? (znode ? datum.found(znode).lifespan : 'persistent');
     const opened = new Datum(this.context, { address, kind, lifespan: found });

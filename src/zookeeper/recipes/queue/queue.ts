@@ -1,8 +1,16 @@
 import { anySignal } from '../../../core/base/abort.js';
 import { checkArguments, checked, DATA, listOf, oneOf } from '../../../core/base/arguments.js';
 import { ConfigError } from '../../../core/base/errors.js';
+import { catchUp } from '../../client/retry.js';
 import { isFault, isUnknown, LARGEST_DATA, type ZooKeeper } from '../../client/zookeeper.js';
-import { outcomeUnknown, type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from '../recipe.js';
+import {
+  outcomeUnknown,
+  type Recipe,
+  RecipeError,
+  type RecipeOptions,
+  recipeOn,
+  type WaitOptions,
+} from '../recipe.js';
 import { inTime, untilChange, type Wait, withCallTimeout, writeOnce } from '../waiting.js';
 import { decodeItems, encodeItems, type OnDamaged, reportDamaged } from './queue-items.js';
 import { type Claim, claimItem, type TakenItem } from './taken-item.js';
@@ -66,7 +74,7 @@ export interface Queue<T> extends AsyncIterable<T>, AsyncDisposable {
  * aborts; with a `lockPath` an item that its body has not acknowledged is put at the end again.
  *
  * @throws {ConfigError} where `path` or `lockPath` is no absolute path below the root, or the queue is
- * `simple` and has a `lockPath`
+ * `simple` and has a `lockPath`, or they are the same
  */
 export function queue(
   zookeeper: ZooKeeper,
@@ -92,6 +100,8 @@ export function queue(zookeeper: ZooKeeper, path: string, options: QueueOptions)
       lockPath,
       'none for a simple queue, whose other takers would not obey it',
     );
+  if (lockPath === path)
+    throw new ConfigError('lockPath', lockPath, 'another path: every item would be its own lock');
   const locks = recipeOn(zookeeper, lockPath, options);
   return new ZnodeQueue<Buffer | TakenItem>(recipe, options, (name, wait) =>
     claimItem(wait, locks, name, options.onDamaged),
@@ -183,8 +193,15 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Where one fails, the others stay for another call.
-    for (let left = this.#taken.shift(); left; left = this.#taken.shift()) await this.#putBack(left);
+    for (let left = this.#taken.shift(); left; left = this.#taken.shift()) {
+      try {
+        await this.#putBack(left);
+      } catch (error) {
+        // It stays for another call, behind the others, unless it may be in the queue by now.
+        if (!(error instanceof RecipeError)) this.#taken.push(left);
+        throw error;
+      }
+    }
   }
 
   /** Whether it may be handed out; puts it back if not. */
@@ -227,6 +244,8 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
   async #list(wait: Wait): Promise<void> {
     const { recipe } = this;
     const { lockPath } = this.options;
+    // A server that lags behind may not show the items yet. A taker that waits sees them later.
+    if (wait.isTry) await wait.retry((call) => catchUp(recipe.zookeeper, recipe.path, call));
     const list = async (path: string) =>
       (await wait.retry((call) => recipe.zookeeper.children(path, call))) ?? [];
     const [names, locked] = await Promise.all([

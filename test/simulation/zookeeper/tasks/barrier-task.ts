@@ -1,3 +1,4 @@
+import type { SessionState } from '../../../../src/zookeeper/client/session-state.js';
 import { type Barrier, barrier } from '../../../../src/zookeeper/recipes/barrier.js';
 import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
@@ -60,6 +61,7 @@ export class BarrierScenario implements Scenario {
     if (hasShut && !this.#isShut && this.#openedAt < begun)
       world.fail('barrier', `${run.name} has shut the gate, which was open all the time`);
     const { options, limitMs } = drawWait(world, run, 2 * world.conditions.grantedMs);
+    const [wasShut, waitedFrom, before] = [this.#isShut, world.scheduler.now, zookeeper.state];
     try {
       await bounded(world, run, 'wait', limitMs, gate.wait(options));
     } catch (error) {
@@ -70,9 +72,12 @@ export class BarrierScenario implements Scenario {
     if (world.recording) world.note(run.name, 'has passed');
     // Another session may see an older state, at a server that lags behind.
     const { state } = zookeeper;
-    const isSame = 'sessionId' in state && 'sessionId' in session && state.sessionId === session.sessionId;
-    if (hasShut && isSame && this.#openedAt < begun)
+    const isIn = (session: SessionState) =>
+      'sessionId' in state && 'sessionId' in session && state.sessionId === session.sessionId;
+    if (hasShut && isIn(session) && this.#openedAt < begun)
       world.fail('barrier', `${run.name} has passed the gate that it has shut, and no task opened`);
+    if (wasShut && isIn(before) && this.#shutAt < waitedFrom && this.#openedAt < waitedFrom)
+      world.fail('barrier', `${run.name} has passed the gate that was shut all the time`);
   }
 
   /** Whether it was done. */
