@@ -93,9 +93,9 @@ function readCommandConfig(
   if (all.find('zookeeper') === undefined)
     refuse(given, '--zookeeper with it, with the servers that have it');
   const onChange = all.readOrDefault('on-config-change');
+  const turns = all.find('config-one-by-one');
   const oneByOne = all.read('config-one-by-one') ?? false;
-  if (oneByOne && onChange !== 'restart')
-    refuse({ label: '--config-one-by-one', text: 'true' }, '--on-config-change restart with it');
+  if (turns && oneByOne && onChange !== 'restart') refuse(turns, '--on-config-change restart with it');
   return {
     name: { ...name, root: all.read('config-root') },
     onChange,

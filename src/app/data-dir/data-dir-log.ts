@@ -30,7 +30,7 @@ export function dataDirLog(log: Pick<Logger, 'info' | 'warn'>): (event: DataDirE
         return log.info(`removed ${event.path}`);
       case 'looks-local':
         return log.warn(
-          `${event.path} is on ${event.fileSystem}, which only this host has: a version there may be older than another host's; share the file system, or use --data-local`,
+          `${event.path} is on ${event.fileSystem}, which only this host has: a version there may be older than another host's; share the file system, or use --data-local with --sticky`,
         );
       case 'not-removed':
         return log.warn(`${event.path} could not be removed: ${explain(event.error)}`);

@@ -1,5 +1,5 @@
 import type { DataDirOptions } from '../../core/data-dir/data-dir-options.js';
-import { DATA_DIR_SETTINGS } from '../../core/data-dir/data-dir-settings.js';
+import { DATA_DIR_SETTINGS, WHY_STICKY } from '../../core/data-dir/data-dir-settings.js';
 import type { LEASE_SETTINGS } from '../../core/lease/lease-settings.js';
 import { type GivenSettings, refuse } from '../../core/settings/sources.js';
 
@@ -22,11 +22,15 @@ function readDataDir(
   if (given === undefined || root === undefined) return undefined;
   const fixed = all.find('node-id');
   if (fixed) refuse(given, `no ${fixed.label} with it (a fixed id has no versions)`);
+  const ofDisk = all.find('data-local');
+  const local = all.read('data-local') ?? false;
+  if (ofDisk && local && all.find('sticky') === undefined)
+    refuse(ofDisk, `--sticky KEY with it, such as file (${WHY_STICKY})`);
   return {
     root,
     retention: all.readOrDefault('data-retention'),
     exclude: all.read('data-exclude') ?? [],
     copy: all.read('data-copy') ?? false,
-    local: all.read('data-local') ?? false,
+    local,
   };
 }

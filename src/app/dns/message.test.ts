@@ -329,6 +329,22 @@ describe('the zone', () => {
       expect(ask(zone, name)).toMatchObject({ code: 'REFUSED', answers: [], authorities: [] });
     const questions = [{ name: 'orders.service.nodelease', type: 'A', class: 'CH' } as const];
     expect(ask(zone, '', 'A', { questions }).code).toBe('REFUSED');
+    for (const type of ['AXFR', 'IXFR'])
+      expect(ask(zone, 'nodelease', type, { transport: 'tcp' })).toMatchObject({
+        code: 'REFUSED',
+        answers: [],
+      });
+  });
+
+  it('answers ANY with a record that there is, also where there is no IPv4 address', () => {
+    const others = zoneOf({
+      services: { orders: [{ host: '2001:db8::7' }] },
+      nodes: { 7: { version: 3 }, 8: UNKNOWN },
+    });
+    expect(ask(others, 'orders.service.nodelease', 'ANY').data).toEqual(['2001:db8::7']);
+    expect(ask(others, '7.node.nodelease', 'ANY').answers).toMatchObject([{ type: 'TXT' }]);
+    expect(ask(others, '8.node.nodelease', 'ANY').code).toBe('SERVFAIL');
+    expect(ask(others, 'node.nodelease', 'ANY')).toMatchObject({ code: 'NOERROR', authorities: [SOA] });
   });
 });
 
@@ -384,6 +400,15 @@ describe('EDNS and malformed queries', () => {
     expect(asked('orders.service.nodelease')).toMatchObject({ code: 'REFUSED' });
   });
 
+  it('denies names that are not ASCII, as others: resolvers ask again, and other servers, after FORMERR', () => {
+    for (const name of ['örders.service.nodelease', 'two words.service.nodelease', '\0.nodelease'])
+      expect(ask(zone, name)).toMatchObject({
+        ...{ code: 'NXDOMAIN', authorities: [SOA] },
+        packet: { questions: [{ name }] },
+      });
+    expect(ask(zone, 'ö.example.com').code).toBe('REFUSED');
+  });
+
   it('answers nothing to a response and to less than a head, and FORMERR to what cannot be read', () => {
     const response = query('orders.service.nodelease');
     response.writeUInt8(0x80, 2);
@@ -404,7 +429,6 @@ describe('EDNS and malformed queries', () => {
     const head = Buffer.from([1, 0x78, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
     const intoHead = Buffer.concat([head, Buffer.from([1, 0x6e, 0xc0, 0, 0, 1, 0, 1])]);
     expect(replyTo(intoHead, zone, 'udp')).toMatchObject({ code: 'FORMERR' });
-    expect(ask(zone, 'örders.service.nodelease').code).toBe('FORMERR');
     // It says that it has some hundred thousand records.
     const large = query('orders.service.nodelease');
     large.fill(0xff, 6, 12);

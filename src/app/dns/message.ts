@@ -73,11 +73,14 @@ export function replyTo(query: Buffer, zone: Zone, transport: Transport): Reply 
   const refused = (code: Reply['code']) => written(query, undefined, { code, answers: [] }, opt, transport);
   if ((query.readUInt16BE(2) & OPCODE) !== 0) return refused('NOTIMP');
   const isOne = another === undefined && second === undefined && (opt?.name ?? '.') === '.';
-  if (question === undefined || !isOne || !isPlain(question, query)) return refused('FORMERR');
+  const asked = question && questionIn(query);
+  if (asked === undefined || !isOne) return refused('FORMERR');
   if (opt !== undefined && opt.ednsVersion > 0) return refused('BADVERS');
-  const asked = { name: nameOf(query), type: question.type };
-  const lookup: Lookup = question.class === 'IN' ? lookUp(asked, zone) : { code: 'REFUSED', answers: [] };
-  return written(query, question, lookup, opt, transport);
+  const { type, class: ofClass } = question as Question;
+  // No names are listed (RFC 5936).
+  const isLookup = ofClass === 'IN' && type !== 'AXFR' && type !== 'IXFR';
+  const lookup: Lookup = isLookup ? lookUp({ ...asked, type }, zone) : { code: 'REFUSED', answers: [] };
+  return written(query, { ...asked, type }, lookup, opt, transport);
 }
 
 /** Undefined for a message that is malformed. */
@@ -92,32 +95,25 @@ function decoded(query: Buffer): DecodedPacket | undefined {
   }
 }
 
-/** Whether it is the question as it is read: a name of another encoding is not, nor one with a pointer. */
-function isPlain(question: Question, query: Buffer): boolean {
-  const end = endOf(question) - 4;
-  for (let at = HEAD_BYTES; at < end; at += 1) if ((query[at] ?? POINTER) >= POINTER) return false;
-  return /^[!-~]+$/.test(question.name) && query[end - 1] === 0;
-}
-
-/** The name of a plain question. A dot within a label is a backslash here: it separates no labels. */
-function nameOf(query: Buffer): string {
+/**
+ * The name of the question, and where it ends; undefined for one with a pointer. A dot within a label is a
+ * backslash here: it separates no labels.
+ */
+function questionIn(query: Buffer) {
   const labels: string[] = [];
-  for (let at = HEAD_BYTES, end = at; query[at]; at = end) {
-    end = at + 1 + (query[at] ?? 0);
-    labels.push(query.toString('latin1', at + 1, end).replaceAll('.', '\\'));
+  let at = HEAD_BYTES;
+  for (let length = query[at]; length; length = query[at]) {
+    if (length >= POINTER) return undefined;
+    labels.push(query.toString('latin1', at + 1, at + 1 + length).replaceAll('.', '\\'));
+    at += 1 + length;
   }
-  return labels.join('.');
-}
-
-/** Where a plain question ends: with its name, which is the root or has a length and a zero, type, and class. */
-function endOf(question: Question | undefined): number {
-  if (question === undefined) return HEAD_BYTES;
-  return HEAD_BYTES + (question.name === '.' ? 1 : question.name.length + 2) + 4;
+  // With the zero, its type and its class.
+  return { name: labels.join('.'), end: at + 5 };
 }
 
 function written(
   query: Buffer,
-  question: Question | undefined,
+  question: { readonly type: string; readonly end: number } | undefined,
   lookup: Omit<Lookup, 'code'> & { readonly code: Reply['code'] },
   asked: OptAnswer | undefined,
   transport: Transport,
@@ -125,7 +121,7 @@ function written(
   const { code, answers, authorities = [], additionals = [], again } = lookup;
   const clientBytes = Math.max(MIN_BYTES, Math.min(asked?.udpPayloadSize ?? 0, UDP_BYTES));
   const limit = transport === 'tcp' ? TCP_BYTES : Math.min(clientBytes, AMPLIFICATION * query.length);
-  let end = query.copy(message, 0, 0, endOf(question));
+  let end = query.copy(message, 0, 0, question?.end ?? HEAD_BYTES);
   // As many records as fit.
   const append = (records: readonly Answer[], max: number): number => {
     let count = 0;

@@ -12,7 +12,7 @@ import { storeView } from './store-view.js';
 import type { Facts } from './zone.js';
 
 /** A view of a fleet with shards, and how many requests it has sent. */
-function viewOf(fleet: ReturnType<typeof shardFleet>) {
+function viewOf(fleet: ReturnType<typeof shardFleet>, maxStaleMs = 60_000) {
   const { clock, bucket } = fleet;
   const calls: MemoryCall[] = [];
   const network = { isAway: false };
@@ -24,7 +24,7 @@ function viewOf(fleet: ReturnType<typeof shardFleet>) {
     return apply();
   };
   const store = new MemoryLeaseStore({ clock, intercept }, bucket);
-  const view = storeView({ session: new StoreSession(store, clock, 5_000), clock, maxStaleMs: 60_000 });
+  const view = storeView({ session: new StoreSession(store, clock, 5_000), clock, maxStaleMs });
   /** As a question that waits for what is being read. */
   const known = async <T>(ask: () => Facts<T>) => {
     let facts = ask();
@@ -101,5 +101,20 @@ it('answers from the last read while the store is away, and says for how long, u
   await fleet.clock.advance(6_000);
   expect(await known(() => view.shard(1))).toMatchObject({ host: '10.0.0.1' });
   expect(view.staleMs()).toBe(0);
+  view.close();
+});
+
+it('answers from the last read while the store answers, however short the time for old data is', async () => {
+  const fleet = shardFleet({ count: 4, nodes: 3 });
+  await fleet.task({ address: '10.0.0.1:8080' });
+  await fleet.untilAllRun();
+  const { view, known, network } = viewOf(fleet, 0);
+  for (let second = 0; second < 12; second += 1) {
+    expect(await known(() => view.shard(1))).toMatchObject({ host: '10.0.0.1' });
+    await fleet.clock.advance(1_000);
+  }
+  network.isAway = true;
+  await fleet.clock.advance(5_000);
+  expect(await known(() => view.shard(1))).toBe('unknown');
   view.close();
 });

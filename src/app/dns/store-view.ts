@@ -74,11 +74,13 @@ function repeatedRead<T>(read: () => Promise<T>, { clock, maxStaleMs }: StoreVie
     /** @param of returns undefined where there is no such name */
     facts<F>(of: (value: T) => F | undefined): Facts<F> {
       const now = clock.monotonic();
-      if (now >= freshUntil) {
+      const isDue = now >= freshUntil;
+      if (isDue) {
         next ??= { done: readAgain(now), since: now };
         if (now - next.since < WAIT_MS) return { kind: 'pending', again: next.done };
       }
-      return last === undefined || now - last.at > maxStaleMs ? UNKNOWN : factsOf(of(last.value));
+      const isAway = isDue || hasFailed;
+      return last === undefined || (isAway && now - last.at > maxStaleMs) ? UNKNOWN : factsOf(of(last.value));
     },
     staleMs: () => (hasFailed && last ? clock.monotonic() - last.at : 0),
   };

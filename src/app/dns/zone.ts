@@ -159,16 +159,21 @@ function entryOf({ host, port }: Reachable, text: readonly string[], claim: Leas
   return { endpoints: host === undefined ? [] : [{ host, port, claim }], text };
 }
 
-function recordsOf({ endpoints, text }: Entry, type: string, isApex: boolean, zone: Zone): Lookup {
-  // One record set is a full answer to ANY, and no amplifier (RFC 8482).
-  const asked = type !== 'ANY' ? type : isApex ? 'SOA' : 'A';
-  if (asked === 'A' || asked === 'AAAA') return addressRecords(endpoints, asked, zone);
-  if (asked === 'SRV') return serverRecords(endpoints, zone);
-  if (asked === 'TXT' && text) {
-    const data = text.map((each) => Buffer.from(each).subarray(0, MAX_TEXT_BYTES));
-    return found([{ type: asked, name: '', ttl: ttlOf(zone), data }]);
+function recordsOf(entry: Entry, type: string, isApex: boolean, zone: Zone): Lookup {
+  const { endpoints, text } = entry;
+  if (type === 'ANY') {
+    // One record set is a full answer, and no amplifier (RFC 8482).
+    const types = isApex ? ['SOA'] : ['A', 'AAAA', 'TXT'];
+    const all = types.map((each) => recordsOf(entry, each, isApex, zone));
+    return all.find(({ answers }) => answers.length > 0) ?? (all[0] as Lookup);
   }
-  if ((asked === 'SOA' || asked === 'NS') && isApex) return found([{ ...apexRecord(asked, zone), name: '' }]);
+  if (type === 'A' || type === 'AAAA') return addressRecords(endpoints, type, zone);
+  if (type === 'SRV') return serverRecords(endpoints, zone);
+  if (type === 'TXT' && text) {
+    const data = text.map((each) => Buffer.from(each).subarray(0, MAX_TEXT_BYTES));
+    return found([{ type, name: '', ttl: ttlOf(zone), data }]);
+  }
+  if ((type === 'SOA' || type === 'NS') && isApex) return found([{ ...apexRecord(type, zone), name: '' }]);
   return addressRecords(endpoints, 'CNAME', zone);
 }
 

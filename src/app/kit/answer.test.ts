@@ -32,6 +32,11 @@ describe('a table', () => {
     expect(renderTable(columns, rows, undefined)[1]).toBe('ok     x');
   });
 
+  it('may have any number of rows, such as all tenures of the largest cluster', () => {
+    const rows = new Array<[string]>(9 * 65_528).fill(['7']);
+    expect(renderTable(['ID'], rows, undefined)).toHaveLength(rows.length + 1);
+  });
+
   it('keeps texts of a store from commanding the terminal', () => {
     const lines = renderTable(['TASK'], [['a\x1b[2Jb\nc']], undefined);
     expect(lines[1]).toBe('a\uFFFD[2Jb\uFFFDc');

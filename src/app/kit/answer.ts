@@ -106,7 +106,9 @@ export function renderTable(
       color: typeof cell === 'string' ? undefined : cell[1],
     })),
   );
-  const wanted = columns.map((_, index) => Math.max(...cells.map((row) => row[index]?.text.length ?? 0)));
+  const wanted = columns.map((_, index) =>
+    cells.reduce((width, row) => Math.max(width, row[index]?.text.length ?? 0), 0),
+  );
   const widths = screen === undefined ? wanted : squeeze(columns, wanted, screen.columns);
   return cells.map((row) => {
     const last = row.findLastIndex(({ text }) => text !== '');

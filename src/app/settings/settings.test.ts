@@ -63,6 +63,15 @@ describe('settings', () => {
     });
   });
 
+  it('of data directories on a disk of one host need a sticky key: without it no start would find its data', () => {
+    const local = { 'data-dir': '/data', 'data-local': 'true' };
+    expect(read({ ...local, sticky: 'file' }).dataDir).toMatchObject({ local: true });
+    expect(() => read(local)).toThrow(/^--data-local: expected --sticky KEY with it, such as file \(/);
+    expect(() => read({ 'data-dir': '/data' }, { NODELEASE_DATA_LOCAL: 'true' })).toThrow(
+      /^NODELEASE_DATA_LOCAL: expected --sticky KEY with it/,
+    );
+  });
+
   it('can all be given as a flag and as an environment variable alike', () => {
     const values: Record<SettingName, string> & Record<string, string> = {
       store: 's3://bucket/prefix',
@@ -559,6 +568,9 @@ describe('the settings of discovery', () => {
   });
 
   it('name the variable when it was a variable that was wrong', () => {
+    expect(() => read({ zookeeper: 'zk', config: 'a' }, { NODELEASE_CONFIG_ONE_BY_ONE: 'true' })).toThrow(
+      /^NODELEASE_CONFIG_ONE_BY_ONE: expected --on-config-change restart with it/,
+    );
     expect(() => read({}, { NODELEASE_ZOOKEEPER: 'zk:x' })).toThrow(
       /^NODELEASE_ZOOKEEPER: expected HOST:PORT/,
     );

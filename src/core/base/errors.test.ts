@@ -19,18 +19,21 @@ describe('an error about a setting', () => {
     ['postgresql://orders:12@db/app/x', 'postgresql://[redacted]@db/app/x'],
     ['user:password@zk1:2181,zk2:2181', '[redacted]@zk1:2181,zk2:2181'],
     ['S3://user:p@ss@bucket', 'S3://[redacted]@bucket'],
+    ['postgres://orders:p4 s@s/w@db/app/x', 'postgres://[redacted]@db/app/x'],
+    ['etcd://orders:p4"s s@db:2379/x', 'etcd://[redacted]@db:2379/x'],
+    ['user:pass word@zk1:2181,zk2:2181', '[redacted]@zk1:2181,zk2:2181'],
   ])('neither shows nor keeps the credentials in %s', (value, shown) => {
     const error = new ConfigError('--store', value, 'something else');
     expect(error.message).toBe(`--store: expected something else, got "${shown}"`);
     expect(error.value).toBe(shown);
   });
 
-  it.each(['s3://bucket/prefix', 'web@host', 'zk1:2181', '@', '', '{"a":1,"@class":"x"}'])(
-    'shows a value without credentials unchanged: %j',
-    (value) => {
-      expect(new ConfigError('--x', value, 'something else').value).toBe(value);
-    },
-  );
+  it.each([
+    ...['s3://bucket/prefix', 'web@host', 'zk1:2181', '@', '', '{"a":1,"@class":"x"}'],
+    ...['etcd://h1:2379,h2:2379/a b@c', 'http://[::1]:80/a b@c', 'file:a b@c', 'zk1:2181,zk2:2181/a b@c'],
+  ])('shows a value without credentials unchanged: %j', (value) => {
+    expect(new ConfigError('--x', value, 'something else').value).toBe(value);
+  });
 });
 
 describe('an error without a cause', () => {

@@ -1,4 +1,4 @@
-import { withoutSecrets } from './redaction.js';
+import { valueWithoutSecrets } from './redaction.js';
 
 /** Every failure that nodelease reports is one of these. `code` distinguishes them, never the text. */
 export type NodeLeaseErrorCode =
@@ -58,7 +58,7 @@ export class ConfigError extends NodeLeaseError {
     value: unknown,
     readonly expected: string,
   ) {
-    const shown = typeof value === 'string' ? withoutSecrets(value) : value;
+    const shown = typeof value === 'string' ? valueWithoutSecrets(value) : value;
     super(`${setting}: expected ${expected}, got ${describe(shown)}`);
     this.value = shown;
   }

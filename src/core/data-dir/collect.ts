@@ -1,4 +1,4 @@
-import { readdir, rename, rmdir, unlink } from 'node:fs/promises';
+import { chmod, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { concurrently } from '../base/concurrently.js';
 import { syncFolder, unless } from '../base/files.js';
@@ -37,19 +37,25 @@ export async function removeVersion(
 
 /** Removes the content of a directory. Other tasks may remove parts of it first. No link is followed. */
 async function emptied(tree: HeldTree, top: string, topAt: string): Promise<void> {
+  await makeWritable(topAt);
   await unless(['ENOENT', 'EISDIR'], unlink(join(topAt, MARKER)));
   await syncFolder(topAt);
-  const removeFiles = async (directory: string) => {
-    const entries = (await unless(['ENOENT'], listed(tree, directory))) ?? [];
-    const paths = (isDirectory: boolean) =>
-      entries.filter((entry) => entry.isDirectory() === isDirectory).map(({ name }) => join(directory, name));
-    await concurrently(paths(false), CONCURRENCY, (path) => unless(['ENOENT'], tree.entry(path, unlink)));
-    return paths(true);
-  };
+  const removeFiles = (directory: string) =>
+    tree.within(directory, async (at) => {
+      await makeWritable(at);
+      const entries = await readdir(at, { withFileTypes: true });
+      const paths = (isDirectory: boolean) =>
+        entries
+          .filter((entry) => entry.isDirectory() === isDirectory)
+          .map(({ name }) => join(directory, name));
+      await concurrently(paths(false), CONCURRENCY, (path) => unless(['ENOENT'], tree.entry(path, unlink)));
+      return paths(true);
+    });
   // Grows during the loop.
   const levels = [[top]];
   for (const level of levels) {
-    const below = (await concurrently(level, CONCURRENCY, removeFiles)).flat();
+    const found = await concurrently(level, CONCURRENCY, (each) => unless(['ENOENT'], removeFiles(each)));
+    const below = found.flatMap((each) => each ?? []);
     if (below.length > 0) levels.push(below);
   }
   for (const level of levels.slice(1).reverse()) {
@@ -57,13 +63,15 @@ async function emptied(tree: HeldTree, top: string, topAt: string): Promise<void
   }
 }
 
+/** A program may have made it read-only, and its owner could remove nothing in it. */
+async function makeWritable(directory: string): Promise<void> {
+  if (((await stat(directory)).mode & 0o300) !== 0o300) await unless(['EPERM'], chmod(directory, 0o700));
+}
+
 /** The paths that other tasks have begun to remove. */
 export async function leftoversIn(tree: HeldTree, nodeDir: string): Promise<string[]> {
-  const entries = await listed(tree, nodeDir);
+  const entries = await tree.within(nodeDir, (at) => readdir(at, { withFileTypes: true }));
   return entries
     .filter((entry) => entry.isDirectory() && /^v\d+\.removed$/.test(entry.name))
     .map(({ name }) => join(nodeDir, name));
 }
-
-const listed = (tree: HeldTree, directory: string) =>
-  tree.within(directory, (at) => readdir(at, { withFileTypes: true }));

@@ -60,6 +60,8 @@ export async function copyTree(copy: TreeCopy): Promise<void> {
   // its owner in.
   const finishDirectory = async ({ path, stats }: PlannedEntry) => {
     copy.step(0, 0);
+    // The marker is still to be written there.
+    if (path === '') stats.mode |= 0o300;
     await tree.within(join(to, path), async (at) => finish(await open(at, 'r'), stats));
   };
   await concurrently(plan.directories.slice(1), CONCURRENCY, finishDirectory);

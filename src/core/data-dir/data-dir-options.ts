@@ -25,7 +25,7 @@ export interface DataDirOptions {
   /**
    * Whether only this host has the file system. The versions on it may then be older than those of other
    * hosts: a new version is made from one only if the last tenure of the node id, with the same sticky key,
-   * left it here; otherwise it begins empty.
+   * left it here; otherwise it begins empty. Needs a sticky key.
    * @default false
    */
   readonly local?: boolean | undefined;

@@ -9,6 +9,9 @@ const flag = {
   check: (given: unknown, label: string) => checkArguments({ [label]: given }, { [label]: FLAG }),
 };
 
+/** Why a disk of one host needs a sticky key, as a clause. */
+export const WHY_STICKY = 'without a key every version begins empty, and older ones are removed';
+
 /** The settings of data directories that follow the node id. */
 export const DATA_DIR_SETTINGS = {
   'data-dir': {

@@ -47,13 +47,19 @@ export function decodeMarker(text: string, version: number): Marker | string {
   };
 }
 
-/** Makes a directory valid. A crash, or a loss of power, leaves all of the marker or none. */
+/**
+ * Makes a directory valid. A crash, or a loss of power, leaves all of the marker or none.
+ *
+ * @param before is called when all that needs space has succeeded
+ */
 export async function writeMarker(
   directory: string,
   { initializedAt, version, initializedFrom }: Marker,
+  before?: () => Promise<void>,
 ): Promise<void> {
   const draft = join(directory, DRAFT);
   await writeDurably(draft, Buffer.from(JSON.stringify({ initializedAt, version, initializedFrom })));
+  await before?.();
   await rename(draft, join(directory, MARKER));
   await syncFolder(directory);
 }

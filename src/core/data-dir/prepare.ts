@@ -154,10 +154,9 @@ class Preparation {
       await tree.within(this.#own, async (at) => {
         if (source) mode = await this.#fill(source);
         this.#check();
-        await writeMarker(at, {
-          initializedAt: clock.now(),
-          version,
-          initializedFrom: source?.dir.version ?? null,
+        const marker = { initializedAt: clock.now(), version, initializedFrom: source?.dir.version ?? null };
+        await writeMarker(at, marker, async () => {
+          if (source && mode === 'link') await tree.within(source.dir.path, unmarkEnded);
         });
       });
     } catch (error) {
@@ -255,7 +254,6 @@ class Preparation {
     const after = versions.find(({ version }) => version === dir.version);
     if (after?.state !== 'valid')
       throw new DataDirError(`${this.#full(dir.path)} was removed while it was copied`);
-    if (links) await this.#tree.within(dir.path, unmarkEnded);
     return mode;
   }
 

@@ -41,6 +41,20 @@ describe('the versions of a node id', () => {
     expect(await versionsIn(new HeldTree(root), 'node-4')).toEqual([]);
   });
 
+  it('are looked at a few at a time: refused starts on a local disk leave one each, and files that are open are few', async () => {
+    for (let version = 1; version <= 200; version += 1) makeVersion(root, 3, version, {}, null);
+    let open = 0;
+    let most = 0;
+    class CountingTree extends HeldTree {
+      override async within<T>(directory: string, work: (at: string) => Promise<T>): Promise<T> {
+        most = Math.max(most, ++open);
+        return super.within(directory, work).finally(() => open--);
+      }
+    }
+    expect(await versionsIn(new CountingTree(root), 'node-3')).toHaveLength(200);
+    expect(most).toBeLessThan(50);
+  });
+
   it('are those of the node ids that have directories', async () => {
     for (const name of ['node-10', 'node-2', 'node-x', 'node-02', 'other']) mkdirSync(join(root, name));
     writeFileSync(join(root, 'node-7'), '');

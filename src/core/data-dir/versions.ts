@@ -1,6 +1,8 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { concurrently } from '../base/concurrently.js';
 import { Damage, kindOf, readRegular, SMALL_FILE, unless } from '../base/files.js';
+import { CONCURRENCY } from './copy-plan.js';
 import type { HeldTree } from './held-tree.js';
 import { decodeMarker, MARKER, type Marker } from './marker.js';
 
@@ -41,8 +43,8 @@ export async function versionsIn(tree: HeldTree, nodeDir: string): Promise<Versi
       tree.within(nodeDir, (at) => readdir(at)),
     )) ?? [];
   const versions = numbered(names, 'v').sort((a, b) => b - a);
-  const seen = await Promise.all(
-    versions.map((version) => unless(['ENOENT'], look(tree, version, join(nodeDir, `v${version}`)))),
+  const seen = await concurrently(versions, CONCURRENCY, (version) =>
+    unless(['ENOENT'], look(tree, version, join(nodeDir, `v${version}`))),
   );
   return seen.filter((each) => each !== undefined);
 }

@@ -14,7 +14,7 @@ import { hostName } from '../../core/base/host/facts.js';
 import { type TaskNames, taskNames } from '../../core/base/host/task-id.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { checkRoot, type DataDirOptions } from '../../core/data-dir/data-dir-options.js';
-import { DATA_DIR_SETTINGS } from '../../core/data-dir/data-dir-settings.js';
+import { DATA_DIR_SETTINGS, WHY_STICKY } from '../../core/data-dir/data-dir-settings.js';
 import { checkWanted } from '../../core/lease/model/cluster-config.js';
 import { type Lease, type LeaseListener, waitingText } from '../../core/lease/model/lease.js';
 import type { LeaseStore } from '../../core/store/lease-store.js';
@@ -300,6 +300,8 @@ function checkAcquireOptions(options: AcquireOptions) {
   const { keeper, onLost, provider = 'store', store, zookeeper, dataDir } = options;
   checkArguments({ keeper, onLost, dataDir, zookeeper }, KINDS);
   if (dataDir !== undefined) checkOptions(dataDir, 'dataDir.', ['onEvent'], DATA_DIR_SETTINGS);
+  if (dataDir?.local && options.sticky === undefined)
+    throw new ConfigError('dataDir.local', true, `the option sticky with it (${WHY_STICKY})`);
   if (provider === 'zookeeper') {
     if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper, too');
     if (store !== undefined)

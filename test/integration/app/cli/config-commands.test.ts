@@ -159,6 +159,11 @@ describe('nodelease config', () => {
       well('shop: revision 3, 4 keys changed\n'),
     );
     expect((await config('export --app shop --format json')).answer).toBe('{\n  "db.url": "grün"\n}\n');
+    expect(await config('import - --app shop --replace', { stdin: '' })).toMatchObject({
+      code: 64,
+      complaints: expect.stringContaining('FILE: expected values with --replace'),
+    });
+    expect((await config('get db.url --app shop')).answer).toBe('grün\n');
     expect(await config('import missing.env --app shop')).toMatchObject({
       code: 64,
       complaints: expect.stringContaining('(ENOENT)'),

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -173,6 +174,19 @@ describe('nodelease run --data-dir', () => {
     expect(third.stderr()).toMatch(/removed .*v2"/);
     expect(readdirSync(join(root, 'node-0')).sort()).toEqual(['v1', 'v3']);
   });
+
+  it('removes an old version with directories that its program has made read-only', async () => {
+    // As the owner, whom modes bind, and root does not.
+    const runs = (script: string) => {
+      const command = [process.execPath, cliFile, 'run', ...optionsOf(), '--', 'sh', '-c', script];
+      return runProcess('unshare', ['--user', ...command]).exit;
+    };
+    await runs('cd $NODE_DATA_DIR && mkdir -p d/e && echo x >d/e/a && chmod 555 d/e d .');
+    await runs('true');
+    expect((await runs('cat $NODE_DATA_DIR/d/e/a')).code).toBe(0);
+    expect(readdirSync(join(root, 'node-0')).sort()).toEqual(['v2', 'v3']);
+    execFileSync('chmod', ['-R', 'u+w', root]);
+  });
 });
 
 describe('nodelease serve --data-dir', () => {
@@ -323,6 +337,20 @@ describe('a root that cannot be used is reported in one line, and nothing is cha
       expect.stringMatching(/data directory .*v2 cannot be prepared: ENOSPC: no space left on device/),
     ]);
     expect(full.stderr()).toMatch(/lease released/);
+  });
+
+  it('a disk that is full at the very end: the next start may still link, which needs no space for copies', async () => {
+    await useVersion1();
+    // Three pages: all but the marker fits.
+    const source = `mkdir -p ${at(1)} && cd ${at(1)} && printf '${camundaMarker(1, null)}' >directory-initialized.json && ln directory-initialized.json directory-ended.json && echo x >a`;
+    const full = mounted(
+      `mount -t tmpfs -o size=12k tmpfs ${root} && ${source} && set -- sh -c '"$@"; code=$?; ls; exit $code' sh "$@"`,
+    );
+    expect((await full.exit).code).toBe(69);
+    expect(problems(full)).toEqual([
+      expect.stringMatching(/v2 cannot be prepared: ENOSPC: no space left on device, write/),
+    ]);
+    expect(full.stdout().split('\n')).toContain('directory-ended.json');
   });
 });
 
