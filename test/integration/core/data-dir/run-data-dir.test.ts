@@ -51,7 +51,7 @@ const optionsOf = (...more: readonly string[]) => [
     '--nodes',
     '1',
     '--duration',
-    '4s',
+    '10s',
     '--grace',
     '100ms',
     '--data-dir',

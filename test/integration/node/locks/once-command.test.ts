@@ -70,7 +70,7 @@ describe('nodelease once', () => {
 
   it('with --retry a command that was killed with its host runs again at one that waits, and not twice at a time', async () => {
     const script = 'echo token $LOCK_TOKEN; [ $LOCK_TOKEN = 1 ] && sleep 300; true';
-    const options = ['--retry', '1', '--duration', '2s', '--wait-poll', '100ms'];
+    const options = ['--retry', '1', '--duration', '8s', '--wait-poll', '100ms'];
     const first = once(script, ...options);
     await first.waitForOutput(/^token 1$/m);
     first.kill('SIGKILL');

@@ -164,7 +164,7 @@ describe.each<'inline' | 'worker'>(['inline', 'worker'])(
 
 describe('the command', () => {
   const untilRenewed = 'until grep -q nodelease.renew "$SPANS_FILE"; do sleep 0.05; done';
-  const command = ['run', '--nodes', '1', '--duration', '6s', '--', 'sh', '-c', untilRenewed];
+  const command = ['run', '--nodes', '1', '--duration', '10s', '--', 'sh', '-c', untilRenewed];
   const environment = (own: Record<string, string>) => ({
     cwd: folder,
     env: { NODELEASE_STORE: 'file:.nodelease', SPANS_FILE: join(folder, 'spans'), ...own },
