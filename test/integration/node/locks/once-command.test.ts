@@ -62,8 +62,12 @@ describe('nodelease once', () => {
   });
 
   it('with --retry a command that takes longer than its period, and fails, ends with its exit code at the next tick', async () => {
-    const words = ['once', 'report', '--store', store, '--every', '1s', '--retry', '5'];
-    const run = runCli([...words, '--', '/bin/sh', '-c', 'echo $ONCE_TICK; sleep 1.2; exit 3']);
+    // Soon, and then a day later: neither the start nor the look after the end meets a tick.
+    const next = new Date(Date.now() + 15_000);
+    const cron = `${next.getUTCSeconds()} ${next.getUTCMinutes()} ${next.getUTCHours()} * * *`;
+    const words = ['once', 'report', '--store', store, '--cron', cron, '--retry', '5'];
+    const script = `echo $ONCE_TICK; until [ $(date +%s) -gt ${Math.ceil(next.getTime() / 1_000)} ]; do sleep 0.1; done; exit 3`;
+    const run = runCli([...words, '--', '/bin/sh', '-c', script]);
     expect((await run.exit).code).toBe(3);
     expect(run.stdout()).toMatch(/^\S+\n$/);
   });
