@@ -44,7 +44,8 @@ const report = process.env.NODELEASE_TEST_TIER ?? 'run';
  * For what waits for a condition. A loaded machine may take long; what must be quick measures that itself.
  */
 const expect = { poll: { timeout: 30_000 } };
-const real = { expect, testTimeout: 120_000, hookTimeout: 120_000 };
+/** A limit is for what hangs: the longest test takes 40 s on two cores, and others have fewer of them. */
+const real = { expect, testTimeout: 300_000, hookTimeout: 300_000 };
 const onServers = { ...real, globalSetup: [servers] };
 
 // CONTRIBUTING.md says what each tier is for. The groups of a run follow each other.
@@ -127,6 +128,7 @@ export default defineConfig({
           name: 'infra',
           include: deepTests(needsInfra, ['infra/test/app.deep.test.ts']),
           globalSetup: [infra],
+          setupFiles: ['test/support/setup/infra-folder.ts'],
           // CDK is large: loaded once for all of them.
           isolate: false,
           fileParallelism: false,

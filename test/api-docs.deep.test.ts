@@ -30,5 +30,5 @@ describe('the API documentation', () => {
     for (const { children: exported } of children) expect(exported.length).toBeGreaterThan(0);
     for (const page of ['index.html', 'functions/nodelease.acquire.html'])
       expect(existsSync(join(out, page)), page).toBe(true);
-  }, 240_000);
+  });
 });

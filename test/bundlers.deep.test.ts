@@ -12,7 +12,7 @@ let installed: InstalledPackage;
 
 beforeAll(async () => {
   installed = await installPackage();
-}, 240_000);
+});
 
 afterAll(() => installed.remove());
 

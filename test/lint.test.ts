@@ -86,6 +86,8 @@ const lucky = [
   'vi.waitFor(state)',
   'vi.waitUntil(state, { timeout: 30_000 })',
   'run.waitForOutput(/ready/, 500)',
+  "it('ends', async () => {}, 60_000)",
+  "describe('it', { timeout: 30_000 }, () => {})",
   "shell('sleep 60 & echo $!; wait')",
   'shell(`sleep 60 & echo $! ready`)',
 ];
@@ -93,6 +95,8 @@ const patient = [
   'expect.poll(state)',
   'expect.poll(state, { timeout: 5_000, interval: 300 })',
   'run.waitForOutput(/ready/, 60_000)',
+  "it('ends', async () => {}, 300_000)",
+  "describe('it', { timeout: 900_000 }, () => {})",
   "shell('test -e file && echo $!')",
   'lock.acquire({ timeoutMs: 200 })',
 ];

@@ -17,7 +17,7 @@ describe('the package, installed into an empty folder', () => {
   beforeAll(async () => {
     installed = await installPackage();
     folder = installed.folder;
-  }, 240_000);
+  });
 
   afterAll(() => installed.remove());
 

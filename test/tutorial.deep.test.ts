@@ -65,4 +65,4 @@ it('shows in one terminal what the tutorial shows', async () => {
     terminal.stdin.end('kill -KILL $(jobs -p)\n');
     await once(terminal, 'exit');
   }
-}, 180_000);
+});

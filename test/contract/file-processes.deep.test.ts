@@ -60,7 +60,7 @@ async function until(condition: () => boolean, what: string): Promise<void> {
   }
 }
 
-describe('processes that share a folder', { timeout: 120_000 }, () => {
+describe('processes that share a folder', () => {
   it('lose no update when 50 of them hammer one key', async () => {
     await store.create('0.json', begun, {});
     const workers = Array.from(

@@ -19,7 +19,7 @@ export function leaseStoreContract(
   isMeant = (_: string) => true,
 ): void {
   const checks = checksOf(options).filter((check) => isMeant(check.name));
-  describe.concurrent(name, { timeout: 30_000 }, () => {
+  describe.concurrent(name, () => {
     it.each(checks.map((check) => [check.name, check.run] as const))('%s', (_, run) => run());
   });
 }

@@ -223,7 +223,7 @@ describe('a trace', () => {
 });
 
 describe('the simulation', () => {
-  it('takes paths of the model', { timeout: 60_000 }, async () => {
+  it('takes paths of the model', async () => {
     let events = 0;
     for (let seed = 0; seed < 12; seed += 1) {
       const { violation, explanation } = await simulate(seed, { tracing: true });

@@ -23,7 +23,7 @@ afterEach(() => {
   undo = undefined;
 });
 
-describe('a seed', { timeout: 60_000 }, () => {
+describe('a seed', () => {
   it('in which two machines go on in the same instant: what a guard was late with comes before any check', async () => {
     // Fails where a machine's guards and its commands go on in one step.
     const { violation, counts } = await simulate(160, { only: new Set(['freeze']) });

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -110,7 +110,7 @@ describe('the simulation, without a violation', () => {
   });
 
   it('ends when the time is up that it was given', async () => {
-    const { exitCode, out } = await command('await sleep(20)', '--seconds 0.3 --from 5 --jobs 2');
+    const { exitCode, out } = await command('await sleep(100)', '--seconds 0.3 --from 5 --jobs 2');
     expect(exitCode).toBe(0);
     expect(out).toMatch(/^seeds for 0.3 s from 5 /);
     const seeds = Number(/\nseeds +(\d+)\n/.exec(out)?.[1]);
@@ -119,14 +119,16 @@ describe('the simulation, without a violation', () => {
   });
 
   it('shows its progress on a terminal, in one line, cut to its width, and takes it away', async () => {
-    const { err } = await command('await sleep(15)', '--seeds 40 --from 5 --jobs 1', { columns: 30 });
+    const begun = performance.now();
+    const { err } = await command('await sleep(2)', '--seeds 400 --from 5 --jobs 1', { columns: 30 });
+    const tookMs = performance.now() - begun;
     const lines = err.split('\r\x1b[K');
-    expect(lines[1]).toMatch(/^\d+ of 40 · \d+(\.\d)? seeds\/s · /);
+    expect(lines[1]).toMatch(/^\d+ of 400 · \d+(\.\d)? seeds\/s · /);
     expect(lines.at(-1)).toBe('');
     expect(err).not.toContain('\n');
     expect(Math.max(...lines.map((line) => line.length))).toBe(29);
-    // 40 seeds of 15 ms each: every chunk would be more often than every 100 ms.
-    expect(lines.length).toBeLessThan(12);
+    // Eight seeds of 2 ms each: every chunk would be more often than every 100 ms.
+    expect(lines.length).toBeLessThan(5 + tookMs / 100);
   });
 });
 
@@ -239,10 +241,11 @@ describe('the simulation, when something else goes wrong', () => {
 
   it('does not let an interruption hide a violation', async () => {
     const begun = join(folder, 'begun');
-    const each = `(await import('node:fs')).writeFileSync(${JSON.stringify(begun)}, ''); await sleep(400); return 'two at once'`;
-    const { exitCode, out } = await command(each, '--seeds 100 --from 5 --jobs 1', {
-      interrupted: onceThere(begun),
-    });
+    const goOn = join(folder, 'go-on');
+    const each = `const fs = await import('node:fs'); fs.writeFileSync(${JSON.stringify(begun)}, ''); while (!fs.existsSync(${JSON.stringify(goOn)})) await sleep(5); return 'two at once'`;
+    const interrupted = onceThere(begun);
+    interrupted.addEventListener('abort', () => writeFileSync(goOn, ''));
+    const { exitCode, out } = await command(each, '--seeds 100 --from 5 --jobs 1', { interrupted });
     expect(exitCode).toBe(1);
     expect(out).toContain('interrupted');
     expect(out).toContain('VIOLATION in seed 5');

@@ -9,5 +9,5 @@ describe('shared data, written by five clients with faults between', () => {
       const { violation } = await simulateRecipes(seed, { scenario: 'shared-data' });
       expect(violation, `seed ${seed}`).toBeUndefined();
     }
-  }, 60_000);
+  });
 });

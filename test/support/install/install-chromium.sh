@@ -24,12 +24,8 @@ if ! found >/dev/null; then
     exit 1
   fi
   echo 'Installing chromium with apt-get.' >&2
-  install() {
-    # Two runs at once wait for each other.
-    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends chromium >&2
-  }
-  # The list of packages may be old, or missing, as in most images of containers.
-  install || { apt-get update >&2 && install; }
+  . "$(dirname "$0")/apt.sh"
+  apt_install chromium
   found >/dev/null || {
     echo 'The package chromium is not what was expected: no chromium on the path. Set NODELEASE_TEST_CHROMIUM to one.' >&2
     exit 1

@@ -17,15 +17,8 @@ if ! found >/dev/null; then
     exit 1
   fi
   echo "Installing $packages with apt-get." >&2
-  # Debian starts nginx at once, on port 80: not here.
-  policy=/usr/sbin/policy-rc.d
-  [ -e "$policy" ] || { printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy" && trap 'rm -f "$policy"' EXIT; }
-  install() {
-    # Two runs at once wait for each other.
-    # shellcheck disable=SC2086
-    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $packages >&2
-  }
-  # The list of packages may be old, or missing, as in most images of containers.
-  install || { apt-get update >&2 && install; }
+  . "$(dirname "$0")/apt.sh"
+  # shellcheck disable=SC2086
+  apt_install $packages
 fi
 found

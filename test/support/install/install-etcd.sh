@@ -35,8 +35,8 @@ if [ ! -x "$folder/$path" ]; then
       wants apt-get 'it is a package of Debian and Ubuntu'
       # apt-get gives up root for its own user, who must not be kept from the folder.
       download() { (cd "$new" && apt-get -o APT::Sandbox::User=root download etcd-server >&2); }
-      # The list of packages may be old, or missing, as in most images of containers.
-      download || { apt-get update >&2 && download; }
+      . "$(dirname "$0")/apt.sh"
+      with_lists download
       dpkg-deb -x "$new"/etcd-server_*.deb "$new"
       ;;
     3.6)

@@ -13,13 +13,9 @@ if ! found; then
     exit 1
   fi
   echo "Installing $packages with apt-get." >&2
-  install() {
-    # Two runs at once wait for each other.
-    # shellcheck disable=SC2086
-    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $packages >&2
-  }
-  # The list of packages may be old, or missing, as in most images of containers.
-  install || { apt-get update >&2 && install; }
+  . "$(dirname "$0")/apt.sh"
+  # shellcheck disable=SC2086
+  apt_install $packages
 fi
 classpath=$(mktemp)
 trap 'rm -f "$classpath"' EXIT

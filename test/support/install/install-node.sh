@@ -19,6 +19,6 @@ if [ ! -x "$binary" ]; then
   trap 'exit 130' INT
   trap 'exit 143' TERM
   npm install --prefix "$installing" --no-audit --no-fund --no-save "$package@$major" >&2
-  [ -x "$binary" ] || mv -T "$installing" "$folder"
+  [ -x "$binary" ] || mv -T "$installing" "$folder" 2>/dev/null || [ -x "$binary" ]
 fi
 echo "$binary"

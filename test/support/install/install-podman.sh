@@ -18,13 +18,9 @@ if ! found; then
     exit 1
   fi
   echo "Installing $packages with apt-get." >&2
-  install() {
-    # Two runs at once wait for each other.
-    # shellcheck disable=SC2086
-    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $packages >&2
-  }
-  # The list of packages may be old, or missing, as in most images of containers.
-  install || { apt-get update >&2 && install; }
+  . "$(dirname "$0")/apt.sh"
+  # shellcheck disable=SC2086
+  apt_install $packages
   found || {
     echo 'The packages are not what was expected: no podman, runc or iptables, or no /usr/lib/podman/{netavark,aardvark-dns}.' >&2
     exit 1

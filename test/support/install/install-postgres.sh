@@ -16,17 +16,11 @@ if ! found; then
     exit 1
   fi
   echo 'Installing PostgreSQL with apt-get.' >&2
-  # Debian makes a cluster and starts it at once, on port 5432: not here.
-  policy=/usr/sbin/policy-rc.d
-  [ -e "$policy" ] || { printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy" && trap 'rm -f "$policy"' EXIT; }
+  # Debian makes a cluster: not here.
   mkdir -p /etc/postgresql-common/createcluster.d
   echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.d/nodelease-tests.conf
-  install() {
-    # Two runs at once wait for each other.
-    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends postgresql >&2
-  }
-  # The list of packages may be old, or missing, as in most images of containers.
-  install || { apt-get update >&2 && install; }
+  . "$(dirname "$0")/apt.sh"
+  apt_install postgresql
 fi
 found
 echo "$newest"

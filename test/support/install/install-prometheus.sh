@@ -33,8 +33,8 @@ download() {
   # apt-get gives up root for its own user, who must not be kept from the folder.
   (cd "$unpacking" && apt-get -o APT::Sandbox::User=root download prometheus >&2)
 }
-# The list of packages may be old, or missing, as in most images of containers.
-download || { apt-get update >&2 && download; } || {
+. "$(dirname "$0")/apt.sh"
+with_lists download || {
   echo 'The package prometheus cannot be downloaded. Put promtool and prometheus on the PATH: https://prometheus.io/download/' >&2
   exit 1
 }

@@ -27,6 +27,6 @@ if [ ! -d "$folder" ]; then
   trap 'exit 143' TERM
   # shellcheck disable=SC2086 # several packages
   python3 -m pip install --quiet --disable-pip-version-check --target "$installing" $packages >&2
-  [ -d "$folder" ] || mv -T "$installing" "$folder"
+  [ -d "$folder" ] || mv -T "$installing" "$folder" 2>/dev/null || [ -d "$folder" ]
 fi
 echo "$folder"

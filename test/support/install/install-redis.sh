@@ -15,15 +15,8 @@ if ! found; then
     exit 1
   fi
   echo 'Installing redis-server with apt-get.' >&2
-  # Debian starts the server at once, on port 6379: not here.
-  policy=/usr/sbin/policy-rc.d
-  [ -e "$policy" ] || { printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy" && trap 'rm -f "$policy"' EXIT; }
-  install() {
-    # Two runs at once wait for each other.
-    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends redis-server >&2
-  }
-  # The list of packages may be old, or missing, as in most images of containers.
-  install || { apt-get update >&2 && install; }
+  . "$(dirname "$0")/apt.sh"
+  apt_install redis-server
 fi
 found
 command -v redis-server

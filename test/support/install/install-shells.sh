@@ -15,12 +15,8 @@ if ! found; then
     exit 1
   fi
   echo 'Installing zsh and fish with apt-get.' >&2
-  install() {
-    # Two runs at once wait for each other.
-    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends zsh fish >&2
-  }
-  # The list of packages may be old, or missing, as in most images of containers.
-  install || { apt-get update >&2 && install; }
+  . "$(dirname "$0")/apt.sh"
+  apt_install zsh fish
   found || {
     echo 'The packages are not what was expected: no zsh or no fish on the path.' >&2
     exit 1

@@ -20,12 +20,8 @@ if ! found; then
     exit 1
   fi
   echo 'Installing zookeeper with apt-get.' >&2
-  install() {
-    # Two runs at once wait for each other.
-    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends zookeeper >&2
-  }
-  # The list of packages may be old, or missing, as in most images of containers.
-  install || { apt-get update >&2 && install; }
+  . "$(dirname "$0")/apt.sh"
+  apt_install zookeeper
   found || {
     echo 'The package zookeeper is not what was expected: no java, or no jars in /usr/share/java.' >&2
     exit 1

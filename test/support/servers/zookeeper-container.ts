@@ -8,7 +8,7 @@ import { FOUR_LETTER_WORDS, isOk, ZOOKEEPER_TIMES } from './zookeeper-process.js
 export const ZOOKEEPER_IMAGE = 'zookeeper:3.8.4';
 
 const PORT = 2181;
-const READY_WITHIN_MS = 30_000;
+const READY_WITHIN_MS = 120_000;
 
 /**
  * Starts ZooKeeper in a container through the Docker API.

@@ -8,7 +8,7 @@ import { installed } from '../installed.js';
 import { freePort } from './free-ports.js';
 import { type LocalServer, localServer, started } from './local-server.js';
 
-const READY_WITHIN_MS = 30_000;
+const READY_WITHIN_MS = 120_000;
 
 /**
  * The settings of a server of the tests, whatever it runs in. The shortest session that it grants is one

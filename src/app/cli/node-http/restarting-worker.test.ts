@@ -47,7 +47,7 @@ afterEach(async () => {
   failures.length = 0;
 });
 
-describe('a restarting worker', { timeout: 60_000 }, () => {
+describe('a restarting worker', () => {
   it('is started again when it dies of an error, or for want of memory, later and later, and the process goes on', async () => {
     await started();
     await killed('die');

@@ -417,7 +417,7 @@ describe('a growth with interruptions and failures', () => {
         });
       }
     }
-  }, 60_000);
+  });
 
   it('continues when the store is away for a moment, and when replies are lost', async () => {
     for (const applied of [true, false]) {

@@ -813,7 +813,7 @@ describe('a shrinkage with interruptions and failures', () => {
         });
       }
     }
-  }, 60_000);
+  });
 
   it('continues when the store is away for a moment, and when replies are lost, and reports what it did', async () => {
     for (const applied of [true, false]) {

@@ -23,7 +23,7 @@ const LONG = ['--duration', '15s', '--grace', '1s'];
 const STARTED_MS = 120_000;
 const SEEN = { timeout: STARTED_MS };
 
-describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
+describe.each(SERVER_KINDS)('on %s', (kind) => {
   let server: StoreServer;
   let store: FleetStore;
   beforeAll(async () => {

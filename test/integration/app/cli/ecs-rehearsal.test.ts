@@ -255,27 +255,15 @@ describe('the protection of an ECS task from scale-in', () => {
     }
   });
 
-  it('is there while the command of a lock runs, and delays neither it nor its exit by more than a second where the agent hangs', async () => {
-    for (const mood of ['answers', 'hangs'] as const) {
-      const agent = await startAgent();
-      agent.mood = mood;
-      const store = await newStore('file');
-      const env = { ...store.env, ...agent.env, NODELEASE_ECS_PROTECT: 'held' };
-      const begun = performance.now();
-      const run = runCli(['lock', 'nightly', ...store.options, '--', 'sh', '-c', 'echo token $LOCK_TOKEN'], {
-        env,
-      });
-      expect((await run.exit).code, run.stderr()).toBe(0);
-      expect(run.stdout()).toBe('token 1\n');
-      // Without the limit it takes the time-outs of both requests, of five seconds each.
-      if (mood === 'hangs') expect(performance.now() - begun).toBeLessThan(5_000);
-      else expect(agent.asked).toEqual(['on 15', 'off']);
-      const next = runCli(
-        ['lock', 'nightly', ...store.options, '--try', '--', 'sh', '-c', 'echo token $LOCK_TOKEN'],
-        { env: store.env },
-      );
-      expect((await next.exit).code, next.stderr()).toBe(0);
-      expect(next.stdout()).toBe('token 2\n');
-    }
+  it('is there while the command of a lock runs', async () => {
+    const agent = await startAgent();
+    const store = await newStore('file');
+    const env = { ...store.env, ...agent.env, NODELEASE_ECS_PROTECT: 'held' };
+    const run = runCli(['lock', 'nightly', ...store.options, '--', 'sh', '-c', 'echo token $LOCK_TOKEN'], {
+      env,
+    });
+    expect((await run.exit).code, run.stderr()).toBe(0);
+    expect(run.stdout()).toBe('token 1\n');
+    expect(agent.asked).toEqual(['on 15', 'off']);
   });
 });

@@ -112,9 +112,11 @@ describe('nodelease on a folder that contains something else in place of leases'
 describe('nodelease init --restored', () => {
   it('has neither node ids nor locks given out for a while, and says so', async () => {
     const store = await newStore('file');
-    await init(store, '--nodes', '2', '--duration', '30s');
+    // Longer than everything here takes on a loaded machine.
+    const duration = ['--duration', '10m'];
+    await init(store, '--nodes', '2', ...duration);
     const lock = () =>
-      runCli(['lock', 'report', '--try', ...store.options, '--', 'true'], { env: store.env });
+      runCli(['lock', 'report', '--try', ...duration, ...store.options, '--', 'true'], { env: store.env });
     expect((await lock().exit).code).toBe(0);
     const noted = await init(store, '--restored', '--json');
     expect(JSON.parse(noted.answer)).toMatchObject({ cluster: true, locks: 1 });

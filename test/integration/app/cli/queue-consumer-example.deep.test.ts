@@ -99,7 +99,7 @@ it('the partitions of the queue follow the consumers that come, leave and are ki
     highest.set(each.partition, each.token);
   }
   expect([second, third].map((consumer) => consumer.stdout().match(/^refused .*/gm))).toEqual([null, null]);
-}, 240_000);
+});
 
 it('a consumer whose sidecar is killed ends its work, and begins again with another sidecar, with greater tokens', async () => {
   const port = String(await freePort());
@@ -129,7 +129,7 @@ it('a consumer whose sidecar is killed ends its work, and begins again with anot
   expect((await consumer.exit).code, consumer.stderr()).toBe(0);
   next.kill('SIGTERM');
   expect((await next.exit).code, next.stderr()).toBe(0);
-}, 120_000);
+});
 
 it('a run whose number of shards is not that of the cluster ends with 64, and its command is not started', async () => {
   const first = start();

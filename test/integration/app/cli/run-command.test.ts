@@ -268,7 +268,7 @@ describe('nodelease run with a lease that is lost', () => {
   it('ends the whole group, and says why, when the store is out of reach', async () => {
     const folder = newFolder();
     const store = join(folder, 'leases');
-    const { run, pids } = await family('3s', {}, store);
+    const { run, pids } = await family('6s', {}, store);
     await runProcess('sh', ['-c', `mv ${store} ${store}.away && : > ${store}`]).exit;
     await untilDead(pids);
     expect((await run.exit).code).toBe(76);

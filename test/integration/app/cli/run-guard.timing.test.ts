@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { GUARD_MARGIN_MS } from '../../../../src/app/supervisor/guard.js';
@@ -6,7 +7,7 @@ import { systemClock } from '../../../../src/core/base/system.js';
 import { ProcessHandle } from '../../../support/process-handle.js';
 import { killAll } from '../../../support/processes.js';
 import { endVictims, family, guarding, guardOf, timersOf, victim } from './guard-support.js';
-import { isAlive, removeFolders, untilDead } from './run-support.js';
+import { isAlive, newFolder, removeFolders, untilDead } from './run-support.js';
 
 afterEach(async () => {
   endVictims();
@@ -100,16 +101,27 @@ describe('the guard', () => {
 });
 
 describe('a command whose supervisor', () => {
+  /** Some time after a renewal, and before the next one: the guard strikes a few milliseconds before the deadline. */
+  async function betweenRenewals(store: string): Promise<void> {
+    const lease = () => readFileSync(join(store, '0.json'), 'utf8');
+    const before = lease();
+    await expect.poll(lease).not.toBe(before);
+    await sleep(300);
+  }
+
   it('is paused is ended by the deadline', async () => {
-    const { run, pids } = await family('2s');
-    await sleep(1_000);
+    const store = newFolder();
+    const { run, pids } = await family('2s', {}, store);
+    await betweenRenewals(store);
     run.kill('SIGSTOP');
     // The last renewal was before the pause, so the deadline is within two seconds of it.
     expect(await untilDead(pids)).toBeLessThan(2_000);
   });
 
   it('is paused is ended by the deadline also when a timer of its guard was killed before', async () => {
-    const { run, pids } = await family('3s');
+    const store = newFolder();
+    const { run, pids } = await family('3s', {}, store);
+    await betweenRenewals(store);
     // From then on the guard gets no other deadline, and has these timers.
     await new ProcessHandle(run.pid).pause();
     const paused = performance.now();

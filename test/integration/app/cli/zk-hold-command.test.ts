@@ -23,8 +23,11 @@ afterEach(async () => {
   await stopProxies();
 });
 
-/** `nodelease zk …`, with a session of 4 s by default; what follows `--` is a shell script. */
-function zk(args: string, script: string, through = connect, session = '4s'): TestProcess {
+/** A session that does not expire by itself while a test takes place. */
+const LONG = '20s';
+
+/** `nodelease zk …`; what follows `--` is a shell script. */
+function zk(args: string, script: string, through = connect, session = LONG): TestProcess {
   return runCli([
     'zk',
     ...args.split(' '),
@@ -38,8 +41,6 @@ function zk(args: string, script: string, through = connect, session = '4s'): Te
     script,
   ]);
 }
-/** A session that does not expire by itself while a test takes place. */
-const LONG = '20s';
 const codeOf = async (run: TestProcess) => (await run.exit).code;
 const standing = async (path = PATH) => [...((await observer.children(path)) ?? [])].sort();
 const untilStanding = (count: number, path = PATH) => expect.poll(() => standing(path)).toHaveLength(count);
@@ -48,7 +49,7 @@ async function holder(
   args: string,
   script = 'echo held; exec sleep 600',
   through = connect,
-  session = '4s',
+  session = LONG,
 ): Promise<TestProcess> {
   const run = zk(args, script, through, session);
   await run.waitForOutput(/^held/m);
@@ -129,7 +130,7 @@ describe('nodelease zk lock', () => {
       `lock ${PATH}`,
       'trap "" TERM; echo held $$; while :; do sleep 0.05; done',
       through,
-      '3s',
+      '6s',
     );
     const pid = Number(run.stdout().split(' ')[1]);
     proxy.stall('both');
@@ -142,7 +143,7 @@ describe('nodelease zk lock', () => {
   });
 
   it('does not outlive nodelease: where that is killed, its guard kills the command, and the next holder comes after the session', async () => {
-    const run = await holder(`lock ${PATH}`, 'echo held $$; exec sleep 600', connect, LONG);
+    const run = await holder(`lock ${PATH}`, 'echo held $$; exec sleep 600');
     const next = zk(`lock ${PATH}`, 'echo next');
     await untilStanding(2);
     run.kill('SIGKILL');
@@ -156,7 +157,7 @@ describe('nodelease zk lock', () => {
   it('leaves the lock to expire where processes of the command are left, for others must not have it before', async () => {
     // Ignored from before it begins, so that there is no moment in which SIGTERM ends it.
     const leaving = 'trap "" TERM; (echo held; while :; do sleep 0.05; done) & exit 0';
-    const run = await holder(`lock ${PATH}`, leaving, connect, LONG);
+    const run = await holder(`lock ${PATH}`, leaving);
     await run.waitForOutput(/left processes behind/);
     run.kill('SIGTERM');
     await run.waitForOutput(/left to expire/);

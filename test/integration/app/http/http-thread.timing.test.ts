@@ -17,7 +17,7 @@ const FLOOD_MS = 8_000;
  * A connection hands over up to 64 KiB of requests at once: some 400,000 of 400 connections are answered before
  * the first one afterwards, by some 10,000 a second.
  */
-const BACKLOG_MS = 90_000;
+const BACKLOG_MS = 300_000;
 
 let store: FleetStore;
 

@@ -52,7 +52,7 @@ const optionsOf = (...more: readonly string[]) => [
     '--nodes',
     '1',
     '--duration',
-    '4s',
+    '10s',
     '--grace',
     '100ms',
     '--data-dir',

@@ -225,7 +225,7 @@ describe('nodelease id', () => {
       Array.from({ length: 1_016 }, (_, nodeId) => store.spoil(`${nodeId}.json`, JSON.stringify(held))),
     );
     const call = startId(store, ['--layout', 'snowflake']);
-    expect((await call.exit).code).toBe(64);
+    expect((await call.exit).code, call.stderr()).toBe(64);
     expect(call.stderr()).toMatch(
       /^nodelease: node id: expected a node id from 0 to 1015, since layout snowflake has 10 bits .* got 1016 \[CONFIG_INVALID\]\n$/,
     );

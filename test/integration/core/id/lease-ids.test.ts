@@ -18,8 +18,6 @@ import { expectIncreasing } from './id-support.js';
 
 /** Of a lease that has to be kept, also on a machine with other things to do. */
 const DURATION_MS = 4_000;
-/** Of one that is to run out. */
-const SHORT_MS = 2_000;
 /** How long the first id may take on a loaded machine. */
 const FIRST_ID_MS = 60_000;
 
@@ -41,7 +39,7 @@ type Mode = 'burst' | 'steadily' | 'blocked' | 'idle';
 interface MakerOptions {
   /** @default 'inline' */
   readonly keeper?: 'inline' | 'worker';
-  /** @default {@link SHORT_MS} */
+  /** @default {@link DURATION_MS} */
   readonly durationMs?: number;
   /** Ends the blocking when it is there. */
   readonly file?: string;
@@ -50,7 +48,7 @@ interface MakerOptions {
 function startMaker(
   store: FleetStore,
   mode: Mode,
-  { keeper = 'inline', durationMs = SHORT_MS, file = '' }: MakerOptions = {},
+  { keeper = 'inline', durationMs = DURATION_MS, file = '' }: MakerOptions = {},
 ): Maker {
   const [, url = '', , endpoint = '-'] = store.options;
   const program = fileURLToPath(new URL('../../../fixtures/programs/id-maker.mjs', import.meta.url));
@@ -86,7 +84,7 @@ describe('the ids of the next tenure of a node id', () => {
     const store = await newStore('file');
     const ids: bigint[] = [];
     for (const keeper of ['inline', 'worker'] as const) {
-      const maker = await burst(store, { keeper, durationMs: DURATION_MS });
+      const maker = await burst(store, { keeper });
       maker.kill('SIGTERM');
       expect((await maker.exit).code).toBe(0);
       ids.push(...maker.made());
@@ -129,7 +127,7 @@ describe('a process that is stopped while it makes ids', () => {
 describe('a process whose main thread is blocked while it makes ids', () => {
   it('goes on making them when a worker thread keeps the lease: they follow the time beyond what was its end', async () => {
     const store = await newStore('file');
-    const maker = startMaker(store, 'blocked', { keeper: 'worker', durationMs: DURATION_MS });
+    const maker = startMaker(store, 'blocked', { keeper: 'worker' });
     await maker.waitForOutput(/^\d+ \d+$/m, FIRST_ID_MS);
     const first = timeOf(maker.made()[0]);
     await expect
@@ -163,7 +161,7 @@ describe('a wider width, where a worker thread keeps the lease', () => {
   it('is used by the main thread before others learn of it: while that is blocked they do not', async () => {
     const store = await newStore('file');
     const file = join(newFolder(), 'go-on');
-    const maker = startMaker(store, 'blocked', { keeper: 'worker', file, durationMs: DURATION_MS });
+    const maker = startMaker(store, 'blocked', { keeper: 'worker', file });
     await maker.waitForOutput(/^\d+ 8$/m, FIRST_ID_MS);
     await widen(store);
     // The next renewal may have read the settings before that; the one after it has not.
@@ -184,7 +182,7 @@ describe('a wider width, where a worker thread keeps the lease', () => {
   it('is announced at once by a process that makes no ids, whether it is blocked or not', async () => {
     const store = await newStore('file');
     const file = join(newFolder(), 'go-on');
-    const idle = startMaker(store, 'idle', { keeper: 'worker', file, durationMs: DURATION_MS });
+    const idle = startMaker(store, 'idle', { keeper: 'worker', file });
     await idle.waitForOutput(/version 1/, FIRST_ID_MS);
     await widen(store);
     await expect.poll(async () => (await lease(store)).idWidth).toBe(9);

@@ -88,7 +88,7 @@ describe('the command that compares', () => {
     );
     await two.exit;
     expect(two.stdout()).toBe(one.stdout());
-  }, 300_000);
+  });
 
   it.each([
     [['--seeds', 'many'], '--seeds: expected a whole number from 1 to 1000000, got "many"'],

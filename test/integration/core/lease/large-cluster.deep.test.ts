@@ -16,7 +16,7 @@ describe('a cluster whose LIST takes several pages, on a real S3 server', () => 
     const init = runCli(['init', '--nodes', String(SIZE), ...store.options], { env: store.env });
     expect(await init.exit).toEqual({ code: 0, signal: null });
     expect(init.stdout()).toContain(`${SIZE} lease objects written`);
-  }, 120_000);
+  });
 
   afterAll(async () => {
     await killAll();

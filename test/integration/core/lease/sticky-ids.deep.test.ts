@@ -60,7 +60,7 @@ describe.each(['file', ...SERVER_KINDS] as const)('tasks with sticky keys, on %s
     await server?.stop();
   });
 
-  it('get their node ids again after SIGTERM, and after SIGKILL', { timeout: 300_000 }, async () => {
+  it('get their node ids again after SIGTERM, and after SIGKILL', async () => {
     await initCluster(store, '--nodes', '40', '--duration', '4s');
     const first = await Promise.all(KEYS.map((key) => start(store, key)));
     const ids = new Map(first.map(({ key, id }) => [key, id]));

@@ -70,6 +70,7 @@ it.each(STORES)(
   async (...store) => {
     keepAlive = 'timeout=2';
     await request(store);
+    expect(closings).toHaveLength(1);
     await Promise.all(closings);
   },
 );

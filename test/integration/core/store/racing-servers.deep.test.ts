@@ -43,7 +43,7 @@ function start(name: 's3mock' | 'moto'): void {
     server = await startS3Server(name);
     vi.stubEnv('AWS_ACCESS_KEY_ID', server.accessKeyId);
     vi.stubEnv('AWS_SECRET_ACCESS_KEY', server.secretAccessKey);
-  }, 300_000);
+  });
   afterAll(async () => {
     await server?.stop();
     vi.unstubAllEnvs();

@@ -126,7 +126,7 @@ it('a store that is written wrongly: 64', async () => {
       says: /^nodelease: --endpoint: expected no endpoint with the store etcd:/,
     },
   });
-}, 300_000);
+});
 
 it('S3 that does not let a task in: 69', async () => {
   const s3 = inject('s3');
@@ -152,7 +152,7 @@ it('S3 that does not let a task in: 69', async () => {
     },
     'a certificate of another CA': { ...known, options: ['--endpoint', impostor.url], says: /certificate/ },
   });
-}, 300_000);
+});
 
 it('etcd that does not let a task in: 69', async () => {
   const etcd = await startEtcdProcess();
@@ -191,7 +191,7 @@ it('etcd that does not let a task in: 69', async () => {
   } finally {
     await etcd.dispose();
   }
-}, 300_000);
+});
 
 it('Azure Blob Storage that does not let a task in: 69', async () => {
   const azurite = await startObjectStoreServer('azblob');

@@ -122,7 +122,7 @@ describe('the probe of a store that is not to be trusted', () => {
     },
     {
       name: 'looks first and writes later',
-      faults: { gapMs: 5 },
+      faults: { gapMs: 50 },
       finds: { races: 'If-None-Match is not atomic: 12 of 12 races were lost' },
     },
     {

@@ -149,7 +149,7 @@ describe('a command that runs for a lock', () => {
 
   it('is killed by the deadline while nodelease is paused, which knows of the loss once it goes on: with --restart it waits for its turn', async () => {
     // The other one's lease lasts as long, and is to outlive a loaded machine.
-    const holder = locked(STUBBORN, '--duration', '4s', '--restart');
+    const holder = locked(STUBBORN, '--duration', '8s', '--restart');
     const pid = await working(holder, 1);
     holder.kill('SIGSTOP');
     const next = locked(nextAfter(pid, WORK));
@@ -176,7 +176,7 @@ describe('a command that runs for a lock', () => {
 
   it('runs again with --restart after the lock was taken away, and not once a signal has asked for the end', async () => {
     const reported = `trap 'echo asked to stop' TERM; echo token $LOCK_TOKEN pid $$; while :; do sleep 0.05; done`;
-    const run = locked(reported, '--duration', '4s', '--restart');
+    const run = locked(reported, '--duration', '8s', '--restart');
     const first = await working(run, 1);
     await evictInProcess();
     // The eviction itself has a token, so that the old holder is fenced off.

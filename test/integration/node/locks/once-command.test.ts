@@ -18,9 +18,11 @@ afterEach(async () => {
   removeFolders();
 });
 
+/** Half a day from now: no tick falls into a test. */
+const HOUR = String((new Date().getUTCHours() + 12) % 24).padStart(2, '0');
 /** Runs a script at the ticks `report`, a day apart. */
 const once = (script: string, ...options: string[]) => {
-  const words = ['once', 'report', '--store', store, '--cron', '@daily', ...options];
+  const words = ['once', 'report', '--store', store, '--cron', `0 ${HOUR} * * *`, ...options];
   return runCli([...words, '--', '/bin/sh', '-c', script]);
 };
 const messages = (run: TestProcess) => parseLog(run.stderr()).map(({ msg }) => msg);
@@ -29,7 +31,7 @@ const locks = async () => (await runInProcess(['status', '--locks', '--store', s
 describe('nodelease once', () => {
   it('runs the command at one host, with the lock, token and tick in its environment; status --locks shows what became of it', async () => {
     const run = once('echo $LOCK_NAME $LOCK_TOKEN $ONCE_TICK; sleep 300', '--task-id', 'me');
-    const [, tick = ''] = await run.waitForOutput(/^report 1 (\S+T00:00:00\.000Z)\n/);
+    const [, tick = ''] = await run.waitForOutput(new RegExp(`^report 1 (\\S+T${HOUR}:00:00\\.000Z)\\n`));
     expect(await locks()).toMatch(new RegExp(`report +held +me +1 .* ${tick} +running`));
     const other = once('echo never');
     expect((await other.exit).code).toBe(0);
@@ -40,7 +42,7 @@ describe('nodelease once', () => {
     run.kill('SIGTERM');
     expect((await run.exit).code).toBe(143);
     expect(await locks()).toMatch(new RegExp(`report +released .* ${tick} +failed after \\d`));
-  }, 30_000);
+  });
 
   it('keeps the exit code; with --retry the command runs again, so often and no more', async () => {
     const file = join(folder, 'runs');
@@ -49,7 +51,7 @@ describe('nodelease once', () => {
     expect(readFileSync(file, 'utf8')).toBe('1\n2\n');
     expect((await once(script, '--retry', '1').exit).code).toBe(0);
     expect(readFileSync(file, 'utf8')).toBe('1\n2\n');
-  }, 60_000);
+  });
 
   it('warns where the success cannot be recorded', async () => {
     const run = once(`echo changed > ${store.slice('file:'.length)}/locks/report/tick.json`);
@@ -57,18 +59,22 @@ describe('nodelease once', () => {
     expect(messages(run)).toContainEqual(
       expect.stringMatching(/^the success of tick \S+ could not be recorded: its outcome counts as unknown$/),
     );
-  }, 30_000);
+  });
 
   it('with --retry a command that takes longer than its period, and fails, ends with its exit code at the next tick', async () => {
-    const words = ['once', 'report', '--store', store, '--every', '1s', '--retry', '5'];
-    const run = runCli([...words, '--', '/bin/sh', '-c', 'echo $ONCE_TICK; sleep 1.2; exit 3']);
+    // Soon, and then a day later: neither the start nor the look after the end meets a tick.
+    const next = new Date(Date.now() + 15_000);
+    const cron = `${next.getUTCSeconds()} ${next.getUTCMinutes()} ${next.getUTCHours()} * * *`;
+    const words = ['once', 'report', '--store', store, '--cron', cron, '--retry', '5'];
+    const script = `echo $ONCE_TICK; until [ $(date +%s) -gt ${Math.ceil(next.getTime() / 1_000)} ]; do sleep 0.1; done; exit 3`;
+    const run = runCli([...words, '--', '/bin/sh', '-c', script]);
     expect((await run.exit).code).toBe(3);
     expect(run.stdout()).toMatch(/^\S+\n$/);
-  }, 60_000);
+  });
 
   it('with --retry a command that was killed with its host runs again at one that waits, and not twice at a time', async () => {
     const script = 'echo token $LOCK_TOKEN; [ $LOCK_TOKEN = 1 ] && sleep 300; true';
-    const options = ['--retry', '1', '--duration', '2s', '--wait-poll', '100ms'];
+    const options = ['--retry', '1', '--duration', '8s', '--wait-poll', '100ms'];
     const first = once(script, ...options);
     await first.waitForOutput(/^token 1$/m);
     first.kill('SIGKILL');
@@ -76,7 +82,7 @@ describe('nodelease once', () => {
     expect((await next.exit).code).toBe(0);
     expect(next.stdout()).toBe('token 2\n');
     expect(messages(next).join('\n')).toMatch(/the outcome of tick .* is unknown/);
-  }, 60_000);
+  });
 
   it('with --catch-up the due tick runs also after a missed one that has failed, and the exit code shows that failure', async () => {
     expect((await once('true').exit).code).toBe(0);
@@ -87,7 +93,7 @@ describe('nodelease once', () => {
     expect((await run.exit).code).toBe(7);
     const [missed = 0, due = 0] = run.stdout().trim().split('\n').map(Date.parse);
     expect(due - missed).toBe(86_400_000);
-  }, 60_000);
+  });
 
   it('ends with 64 without a command, and with 69 where tick.json is damaged, which --forget mends; missed ticks are counted up to 1000', async () => {
     const words = ['once', 'report', '--store', store, '--every', '1h'];
@@ -116,5 +122,5 @@ describe('nodelease once', () => {
       answer: expect.stringMatching(/^tick .*Z of report counts as run\n$/),
     });
     expect((await once('echo never').exit).code).toBe(0);
-  }, 60_000);
+  });
 });

@@ -162,7 +162,7 @@ describe('a lease with discovery', () => {
     const store = `file:${join(folder, 'store')}`;
     const others: ManagedLease[] = [];
     // All ids but one, so that it is the program's, whichever it is, and its successor's.
-    for (const durationMs of [4_000, 4_000, 4_000])
+    for (const durationMs of [9_000, 9_000, 9_000])
       others.push(await hold({ store, zookeeper: connect, durationMs }));
     const killed = announced();
     const [, id = ''] = await killed.waitForOutput(/id (\d) version 1/);

@@ -31,7 +31,7 @@ const { NodeMetrics } = (await import(
   join(packageRoot, 'dist/app/http/node-metrics.js')
 )) as typeof import('../../../../src/app/http/node-metrics.js');
 
-const DURATION_MS = 5_000;
+const DURATION_MS = 10_000;
 const SDK = pathToFileURL(join(packageRoot, 'test/fixtures/programs/spans-to-file.mjs')).href;
 const exporter = new InMemorySpanExporter();
 
@@ -164,7 +164,7 @@ describe.each<'inline' | 'worker'>(['inline', 'worker'])(
 
 describe('the command', () => {
   const untilRenewed = 'until grep -q nodelease.renew "$SPANS_FILE"; do sleep 0.05; done';
-  const command = ['run', '--nodes', '1', '--duration', '3s', '--', 'sh', '-c', untilRenewed];
+  const command = ['run', '--nodes', '1', '--duration', '10s', '--', 'sh', '-c', untilRenewed];
   const environment = (own: Record<string, string>) => ({
     cwd: folder,
     env: { NODELEASE_STORE: 'file:.nodelease', SPANS_FILE: join(folder, 'spans'), ...own },

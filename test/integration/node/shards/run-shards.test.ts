@@ -17,7 +17,7 @@ interface ShardsAnswer {
 let store: string[];
 
 beforeEach(() => {
-  store = ['--store', `file:${newFolder()}`, '--duration', '3s', '--shards', '4'];
+  store = ['--store', `file:${newFolder()}`, '--duration', '12s', '--shards', '4'];
 });
 afterEach(async () => {
   await killAll();

@@ -92,5 +92,5 @@ describe.each([
     expect(last.size).toBe(COUNT);
     expect(moves).toBeGreaterThan(3 * COUNT);
     expect(all.flatMap((owner) => owner.stdout().match(/^(failed|damaged) .*/gm) ?? [])).toEqual([]);
-  }, 240_000);
+  });
 });

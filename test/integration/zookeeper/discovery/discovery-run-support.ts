@@ -29,14 +29,14 @@ export interface RunScene {
 }
 
 /** Tasks whose leases are in an S3 bucket, or, where nothing depends on the store, in a folder. */
-export async function runScene(kind: 'file' | 's3' = 'file'): Promise<RunScene> {
+export async function runScene(kind: 'file' | 's3' = 'file', settings = SETTINGS): Promise<RunScene> {
   const connect = `${inject('zookeeper').connect}${uniqueChroot('run')}`;
   const store = await fleetStore(kind, inject('s3'));
   const reader = new TreeReader(connect);
   return {
     ...{ store, connect, reader },
     start: (taskId, options = [], script) =>
-      startTask(store, [...SETTINGS, '--task-id', taskId, '--zookeeper', connect, ...options], script),
+      startTask(store, [...settings, '--task-id', taskId, '--zookeeper', connect, ...options], script),
     end: async () => {
       await killAll();
       await stopProxies();

@@ -7,14 +7,12 @@ import { runCli, type TestProcess } from '../../../support/processes.js';
 import { zkCli } from '../../../support/servers/zookeeper-process.js';
 import { LONGEST_SESSION } from '../../../support/zookeeper.js';
 import { newFolder, removeFolders } from '../../app/cli/run-support.js';
-import {
-  CLUSTER,
-  killFamily,
-  nodePath,
-  type RunScene,
-  runScene,
-  SESSION_MS,
-} from './discovery-run-support.js';
+import { killFamily, nodePath, type RunScene, runScene } from './discovery-run-support.js';
+
+/** Leases and sessions that a loaded machine keeps. */
+const CLUSTER = ['--nodes', '3', '--duration', '12s'];
+const SESSION = '6s';
+const SETTINGS = [...CLUSTER, '--log-level', 'debug', '--zookeeper-session-timeout', SESSION];
 
 let scene: RunScene;
 
@@ -31,14 +29,14 @@ async function knownNodes(nodeId: number): Promise<unknown> {
 
 describe('tasks on S3 and ZooKeeper', () => {
   it('stand in the tree under their node ids, for every client to read, and know each other’s versions; a killed one goes, its successor has the higher version, and is ready when all others know it', async () => {
-    scene = await runScene('s3');
+    scene = await runScene('s3', SETTINGS);
     const { connect, reader, store, start } = scene;
     await initCluster(store, ...CLUSTER);
     const pids = [];
     // It is the second one's session whose end is waited for.
     for (const [name, session] of [
       ['one', '30s'],
-      ['two', `${SESSION_MS}ms`],
+      ['two', SESSION],
       ['three', '30s'],
     ] as const) {
       const service = ['--service', 'orders', '--address', '127.0.0.1', '--port', '8080'];
@@ -91,7 +89,7 @@ describe('tasks on S3 and ZooKeeper', () => {
 
 describe('a task with discovery', () => {
   beforeEach(async () => {
-    scene = await runScene();
+    scene = await runScene('file', SETTINGS);
   });
 
   it('leaves the tree when its node id is taken away from it, and ends with 76', async () => {
@@ -141,7 +139,7 @@ describe('a task with discovery', () => {
 
 describe('a task with a node id that comes only from ZooKeeper', () => {
   beforeEach(async () => {
-    scene = await runScene();
+    scene = await runScene('file', SETTINGS);
   });
 
   /** A command that prints its id, and then the time for as long as it lives. */
@@ -178,7 +176,7 @@ describe('a task with a node id that comes only from ZooKeeper', () => {
 
   it('is stopped before the servers give its id away when it is cut off, also a command that ignores SIGTERM', async () => {
     const { proxy, through } = await throughProxy(scene.connect);
-    const task = allocate(through, `trap '' TERM; ${HEARTBEAT}`, `${2 * SESSION_MS}ms`);
+    const task = allocate(through, `trap '' TERM; ${HEARTBEAT}`, SESSION);
     expect((await given(task))[0]).toBe(0);
     proxy.cut();
     await scene.reader.until(nodePath(0), (seen) => seen === undefined);

@@ -105,7 +105,7 @@ describe('a node id that comes only from ZooKeeper', () => {
     expect(beats.length).toBeGreaterThan(0);
     expect(Math.max(...beats)).toBeLessThan(goneAt);
     expect(await reader.at(SERVICE)).toBeUndefined();
-  }, 60_000);
+  });
 });
 
 interface Announcer {
@@ -325,5 +325,5 @@ describe('a lease in a store', () => {
     const status = await inspectCluster(new StoreSession(store.connect(), systemClock, 1_000));
     expect(status?.nodes).toMatchObject([{ id: 0, state: 'released', version: 1 }]);
     expect((await reader.zookeeper.read(NODE))?.data.toString()).toBe('in the way');
-  }, 30_000);
+  });
 });
