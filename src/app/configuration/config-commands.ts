@@ -192,9 +192,10 @@ const unsetting = (keys: readonly string[]): readonly WantedChange[] =>
 export function importFile(call: ConfigCall, file = ''): Promise<number> {
   const format = fileFormat(call.options.format, file);
   return published(call, async ({ publisher, signal }, options) => {
-    const values = format.parse(await textOf(call, file, signal), file);
-    // Such as the output of a program that has failed.
-    if (call.options.replace && values.size === 0)
+    const text = await textOf(call, file, signal);
+    const values = format.parse(text, file);
+    // Such as the output of a program that has failed. An object of JSON without keys is meant.
+    if (call.options.replace && values.size === 0 && !/^\s*\{/.test(text))
       throw new ConfigError('FILE', file, 'values with --replace (without any, all keys would be unset)');
     const wanted = ({ properties }: ContextState) => [
       ...unsetting(call.options.replace ? [...properties.keys()].filter((key) => !values.has(key)) : []),

@@ -24,7 +24,7 @@ function readDataDir(
   if (fixed) refuse(given, `no ${fixed.label} with it (a fixed id has no versions)`);
   const ofDisk = all.find('data-local');
   const local = all.read('data-local') ?? false;
-  if (ofDisk && local && all.find('sticky') === undefined)
+  if (ofDisk && local && (all.find('sticky') === undefined || all.readOrDefault('provider') === 'zookeeper'))
     refuse(ofDisk, `--sticky KEY with it, such as file (${WHY_STICKY})`);
   return {
     root,

@@ -37,7 +37,8 @@ export function serveDiscovery(call: ZooKeeperCall<ServeOptions>): Promise<numbe
     const server = await startDiscoveryServer({
       readOnly,
       allowWrites,
-      bearerTokenFile: settings.bearerTokenFile,
+      // The variable may be there for other programs.
+      bearerTokenFile: readOnly ? undefined : settings.bearerTokenFile,
       strategy,
       metrics: listener?.metrics,
       zookeeper,

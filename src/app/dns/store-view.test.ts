@@ -15,10 +15,10 @@ import type { Facts } from './zone.js';
 function viewOf(fleet: ReturnType<typeof shardFleet>, maxStaleMs = 60_000) {
   const { clock, bucket } = fleet;
   const calls: MemoryCall[] = [];
-  const network = { isAway: false };
+  const network = { isAway: false, replyMs: 20 };
   const intercept: MemoryIntercept = async (call, apply) => {
     calls.push(call);
-    await clock.sleep(20);
+    await clock.sleep(network.replyMs);
     if (network.isAway)
       throw new StoreError('the store is away', { fault: 'unreachable', outcome: 'unknown' });
     return apply();
@@ -116,5 +116,19 @@ it('answers from the last read while the store answers, however short the time f
   network.isAway = true;
   await fleet.clock.advance(5_000);
   expect(await known(() => view.shard(1))).toBe('unknown');
+  view.close();
+});
+
+it('answers from the last read while the store is slow', async () => {
+  const fleet = shardFleet({ count: 4, nodes: 3 });
+  await fleet.task();
+  await fleet.untilAllRun();
+  const { view, network } = viewOf(fleet, 3_000);
+  network.replyMs = 2_000;
+  view.shard(1);
+  for (let second = 0; second < 20; second += 1) {
+    await fleet.clock.advance(second === 0 ? 2_000 : 500);
+    expect(view.shard(1).kind).not.toBe('unknown');
+  }
   view.close();
 });

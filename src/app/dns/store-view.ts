@@ -74,13 +74,13 @@ function repeatedRead<T>(read: () => Promise<T>, { clock, maxStaleMs }: StoreVie
     /** @param of returns undefined where there is no such name */
     facts<F>(of: (value: T) => F | undefined): Facts<F> {
       const now = clock.monotonic();
-      const isDue = now >= freshUntil;
-      if (isDue) {
+      if (now >= freshUntil) {
         next ??= { done: readAgain(now), since: now };
         if (now - next.since < WAIT_MS) return { kind: 'pending', again: next.done };
       }
-      const isAway = isDue || hasFailed;
-      return last === undefined || (isAway && now - last.at > maxStaleMs) ? UNKNOWN : factsOf(of(last.value));
+      // Without a failure the store may just be slow.
+      if (last === undefined || now - (hasFailed ? last.at : freshUntil) > maxStaleMs) return UNKNOWN;
+      return factsOf(of(last.value));
     },
     staleMs: () => (hasFailed && last ? clock.monotonic() - last.at : 0),
   };

@@ -67,6 +67,11 @@ describe('settings', () => {
     const local = { 'data-dir': '/data', 'data-local': 'true' };
     expect(read({ ...local, sticky: 'file' }).dataDir).toMatchObject({ local: true });
     expect(() => read(local)).toThrow(/^--data-local: expected --sticky KEY with it, such as file \(/);
+    // No task has a key there.
+    const tree = { provider: 'zookeeper', zookeeper: 'zk' };
+    expect(() => read({ ...local, ...tree }, { NODELEASE_STICKY: 'file' })).toThrow(
+      /^--data-local: .*node ids from ZooKeeper/,
+    );
     expect(() => read({ 'data-dir': '/data' }, { NODELEASE_DATA_LOCAL: 'true' })).toThrow(
       /^NODELEASE_DATA_LOCAL: expected --sticky KEY with it/,
     );

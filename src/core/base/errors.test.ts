@@ -22,6 +22,10 @@ describe('an error about a setting', () => {
     ['postgres://orders:p4 s@s/w@db/app/x', 'postgres://[redacted]@db/app/x'],
     ['etcd://orders:p4"s s@db:2379/x', 'etcd://[redacted]@db:2379/x'],
     ['user:pass word@zk1:2181,zk2:2181', '[redacted]@zk1:2181,zk2:2181'],
+    ['postgres://orders@db-1:p4 ss@db/app', 'postgres://[redacted]@db/app'],
+    ['s3://AK:/a b@bucket', 's3://[redacted]@bucket'],
+    ['etcd://:p4 ss@db:2379', 'etcd://[redacted]@db:2379'],
+    [' etcd://orders:p4 ss@db:2379', ' etcd://[redacted]@db:2379'],
   ])('neither shows nor keeps the credentials in %s', (value, shown) => {
     const error = new ConfigError('--store', value, 'something else');
     expect(error.message).toBe(`--store: expected something else, got "${shown}"`);
@@ -31,6 +35,7 @@ describe('an error about a setting', () => {
   it.each([
     ...['s3://bucket/prefix', 'web@host', 'zk1:2181', '@', '', '{"a":1,"@class":"x"}'],
     ...['etcd://h1:2379,h2:2379/a b@c', 'http://[::1]:80/a b@c', 'file:a b@c', 'zk1:2181,zk2:2181/a b@c'],
+    ...['postgres://orders@db:5432,db2/a b@c', 'http://h/a:b c@d', '/a:/b c@d'],
   ])('shows a value without credentials unchanged: %j', (value) => {
     expect(new ConfigError('--x', value, 'something else').value).toBe(value);
   });

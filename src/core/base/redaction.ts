@@ -35,11 +35,11 @@ export function withoutSecrets(text: string): string {
   return SECRET_TEXTS.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text);
 }
 
-/** User and password at the beginning of a value. */
+/** User and password at the beginning of a value, which may be quoted. A URL's user may have blanks, or be absent. */
 const OWN_SECRET =
-  /^([a-z][a-z0-9+.-]{0,20}:\/\/)?(?!file:)[^\s"'\\:@/{}()=[]{1,128}:(?!\/|\d{1,5}(?:[/,]|$)).*@/is;
+  /^(["'\s]*)(?:([a-z][a-z0-9+.-]{0,20}:\/\/)[^:/[]{0,128}|(?!file:)[^\s"'\\:@/{}()=[]{1,128}(?!:\/)):(?!\d{1,5}(?:[/,]|$)).*@/is;
 
 /** The same for a value alone, whose password may have blanks and quotes: no other text is around it. */
 export function valueWithoutSecrets(value: string): string {
-  return withoutSecrets(value.replace(OWN_SECRET, `$1${REDACTED}@`));
+  return withoutSecrets(value.replace(OWN_SECRET, `$1$2${REDACTED}@`));
 }

@@ -10,7 +10,8 @@ const flag = {
 };
 
 /** Why a disk of one host needs a sticky key, as a clause. */
-export const WHY_STICKY = 'without a key every version begins empty, and older ones are removed';
+export const WHY_STICKY =
+  'without one, as with node ids from ZooKeeper, versions begin empty, and older ones are removed';
 
 /** The settings of data directories that follow the node id. */
 export const DATA_DIR_SETTINGS = {

@@ -66,6 +66,10 @@ describe('acquire', () => {
     ['dataDir.copy', { dataDir: { root: '/no/such/directory', copy: 'false' } }],
     ['dataDir.local', { dataDir: { root: '/no/such/directory', local: 'false' } }],
     ['dataDir.local', { dataDir: { root: '/no/such/directory', local: true } }],
+    [
+      'dataDir.local',
+      { provider: 'zookeeper', sticky: 'a', dataDir: { root: '/no/such/directory', local: true } },
+    ],
     ['dataDir.root', { dataDir: { root: '/no/such/directory' } }],
   ])('names the option that is wrong: %s in %j', async (setting, options) => {
     await expect(acquire({ store: 'memory:', ...options } as AcquireOptions)).rejects.toMatchObject({

@@ -300,7 +300,7 @@ function checkAcquireOptions(options: AcquireOptions) {
   const { keeper, onLost, provider = 'store', store, zookeeper, dataDir } = options;
   checkArguments({ keeper, onLost, dataDir, zookeeper }, KINDS);
   if (dataDir !== undefined) checkOptions(dataDir, 'dataDir.', ['onEvent'], DATA_DIR_SETTINGS);
-  if (dataDir?.local && options.sticky === undefined)
+  if (dataDir?.local && (options.sticky === undefined || provider === 'zookeeper'))
     throw new ConfigError('dataDir.local', true, `the option sticky with it (${WHY_STICKY})`);
   if (provider === 'zookeeper') {
     if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper, too');

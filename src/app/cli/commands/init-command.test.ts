@@ -185,10 +185,10 @@ describe('nodelease init --repair', () => {
       random: seededRandom(1),
       taskId: 'task',
     });
-    lease.setKnownNodes({ 1: 41 });
+    lease.setKnownNodes({ 1: 7 });
     await clock.advance(5_000);
     bucket.remove('1.json');
-    expect(await said(repair(session, 7, io))).toEqual({
+    expect(await said(repair(session, 41, io))).toEqual({
       code: 0,
       answer: 'node id 1: lease object is absent: restored at version 42\n',
       complaints: '',

@@ -137,7 +137,7 @@ export interface RepairOptions {
 /**
  * Restores lease objects that are absent after bootstrap, or at any time with `aboveVersion`, or unreadable. Each one gets a tombstone above
  * every version in its metadata, and above the versions that other nodes know, which may be outdated: far above
- * them, where nothing else is known. For an id without a known version, only `aboveVersion` can help. Objects from before the cluster shrank are restored, too, and stay
+ * them, where nothing else is as high. For an id without a known version, only `aboveVersion` can help. Objects from before the cluster shrank are restored, too, and stay
  * retired. An object that may have been written within the longest duration and the grace is watched for that
  * long first, since a task may hold it.
  *
@@ -175,8 +175,9 @@ export async function repairCluster(options: RepairOptions): Promise<readonly Re
     .map(({ version, ...found }) => {
       const versions = [version, aboveVersion].filter((known) => known !== undefined);
       const hint = positive(seen.get(found.id), MAX_VERSION);
-      // A node that knew it may have died long ago: alone, what its lease says is leapt over.
-      if (hint !== undefined) versions.push(versions.length > 0 ? hint : leapt(hint, session.storeNow().min));
+      // A node that knew it may have died long ago: where nothing else is as high, it is leapt over.
+      if (hint !== undefined && hint > Math.max(0, ...versions))
+        versions.push(leapt(hint, session.storeNow().min));
       return { ...found, versions };
     });
   const untouchedMs = takenAfterMs(config.longestMs, config.graceMs);

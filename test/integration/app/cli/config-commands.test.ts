@@ -168,6 +168,9 @@ describe('nodelease config', () => {
       code: 64,
       complaints: expect.stringContaining('(ENOENT)'),
     });
+    expect(await config('import - --app shop --replace --format json', { stdin: '{}' })).toEqual(
+      well('shop: revision 4, 1 key changed\n'),
+    );
   });
 
   it('reports changes, and shows which node runs which revision', async () => {
