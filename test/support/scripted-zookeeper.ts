@@ -329,6 +329,13 @@ export class LaggingServer extends AnySession {
     return isBehind ? undefined : found;
   }
 
+  override watchChildren(
+    path: string,
+    listener: (names: readonly string[] | undefined, path: string) => void,
+  ) {
+    return super.watchChildren(path, (names) => listener(this.#isBehind ? undefined : names, path));
+  }
+
   override setData(path: string, data: ZnodeData, version?: number, call: CallOptions = {}) {
     return super.setData(path, data, version, this.inSession(call));
   }

@@ -71,3 +71,21 @@ it('a transaction that a server does not show yet is removed all the same', asyn
   await done(transaction(zookeeper, PATH, options).forget());
   expect([...zookeeper.znodes.keys()]).toEqual([]);
 });
+
+it('a site whose next session is at such a server waits for the outcome', async () => {
+  const { clock, zookeeper, options, done } = behind({
+    '': '',
+    '/sites': 'a',
+    '/coordinator-x': '',
+    '/vote-a': 'commit',
+  });
+  await zookeeper.multi([{ type: 'check', path: PATH }]);
+  const joining = transaction(zookeeper, PATH, options).join({ site: 'a' }, async () => 'commit');
+  await clock.advance(1_000);
+  zookeeper.nextSession('b');
+  zookeeper.fireWatches();
+  await clock.advance(1_000);
+  zookeeper.put(`${PATH}/decision`, 'commit', undefined);
+  zookeeper.fireWatches();
+  expect(await done(joining)).toBe('commit');
+});
