@@ -277,25 +277,29 @@ export class ScriptedZooKeeper implements ZooKeeper {
 
 /** Of a client that names no session. */
 export class AnySession extends ScriptedZooKeeper {
+  protected inSession(call: CallOptions): CallOptions {
+    return 'sessionId' in this.state ? { ...call, sessionId: call.sessionId ?? this.state.sessionId } : call;
+  }
+
   override read(path: string, call: CallOptions = {}) {
-    return super.read(path, { ...call, sessionId: 'a' });
+    return super.read(path, this.inSession(call));
   }
 
   override children(path: string, call: CallOptions = {}) {
-    return super.children(path, { ...call, sessionId: 'a' });
+    return super.children(path, this.inSession(call));
   }
 
   override remove(path: string, version?: number, call: CallOptions = {}) {
-    return super.remove(path, version, { ...call, sessionId: 'a' });
+    return super.remove(path, version, this.inSession(call));
   }
 
   override ensurePath(path: string, call: CallOptions = {}) {
-    return super.ensurePath(path, { ...call, sessionId: 'a' });
+    return super.ensurePath(path, this.inSession(call));
   }
 
   /** One after the other: an operation may create the parent of the next one. */
   override async multi(operations: readonly MultiOperation[], call: CallOptions = {}) {
-    for (const each of operations) await super.multi([each], { ...call, sessionId: 'a' });
+    for (const each of operations) await super.multi([each], this.inSession(call));
   }
 }
 
@@ -303,16 +307,37 @@ export class AnySession extends ScriptedZooKeeper {
 export class LaggingServer extends AnySession {
   #isBehind = true;
 
+  /** A new session, at another server of that kind. */
+  nextSession(sessionId: string): void {
+    this.#isBehind = true;
+    this.become({ status: 'connected', sessionId, timeoutMs: SESSION_MS, server: 'y:1' });
+  }
+
+  override watchData(path: string, listener: (znode: Znode | undefined, path: string) => void) {
+    return super.watchData(path, (znode) => listener(this.#isBehind ? undefined : znode, path));
+  }
+
   override async read(path: string, call: CallOptions = {}) {
-    return this.#isBehind ? undefined : super.read(path, call);
+    const isBehind = this.#isBehind;
+    const found = await super.read(path, call);
+    return isBehind ? undefined : found;
   }
 
   override async children(path: string, call: CallOptions = {}) {
-    return this.#isBehind ? undefined : super.children(path, call);
+    const isBehind = this.#isBehind;
+    const found = await super.children(path, call);
+    return isBehind ? undefined : found;
+  }
+
+  override watchChildren(
+    path: string,
+    listener: (names: readonly string[] | undefined, path: string) => void,
+  ) {
+    return super.watchChildren(path, (names) => listener(this.#isBehind ? undefined : names, path));
   }
 
   override setData(path: string, data: ZnodeData, version?: number, call: CallOptions = {}) {
-    return super.setData(path, data, version, { ...call, sessionId: 'a' });
+    return super.setData(path, data, version, this.inSession(call));
   }
 
   override multi(operations: readonly MultiOperation[], call: CallOptions = {}) {

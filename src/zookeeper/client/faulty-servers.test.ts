@@ -173,6 +173,24 @@ describe('a server', () => {
     expect(await client.read('/a')).toBeUndefined();
   });
 
+  it.each([
+    [{ type: 'check', path: '/a' }, 'not-applied'],
+    [{ type: 'remove', path: '/a' }, 'unknown'],
+  ] as const)(
+    'may break the connection at a transaction: after %o the outcome is %s',
+    async (operation, outcome) => {
+      const port = await scriptedServer({
+        onRequest: ({ socket, type }) => {
+          if (type !== OP.multi) return undefined;
+          socket.destroy();
+          return 'silence';
+        },
+      });
+      const { client } = open(`127.0.0.1:${port}`);
+      await expect(client.multi([operation])).rejects.toMatchObject({ fault: 'connection-loss', outcome });
+    },
+  );
+
   it('may send events that the library does not know', async () => {
     const port = await scriptedServer({
       onRequest: ({ socket, type }) => {

@@ -259,7 +259,8 @@ export class ZooKeeperClient implements ZooKeeper {
       ...operation,
       path: this.#check('multi', operation.path),
     }));
-    const call = { operation: `multi of ${operations.length}`, paths, writes: true };
+    const writes = operations.some(({ type }) => type !== 'check');
+    const call = { operation: `multi of ${operations.length}`, paths, writes };
     await this.#calls.call(call, options, (session) => session.multi(within));
   }
 

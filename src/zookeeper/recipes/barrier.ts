@@ -1,3 +1,4 @@
+import { BoundSession } from '../client/bound-session.js';
 import { catchUp } from '../client/retry.js';
 import { ignoring, type ZooKeeper } from '../client/zookeeper.js';
 import { type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
@@ -41,12 +42,15 @@ export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
       }),
     wait: (options = {}) =>
       inTime(recipe, options, 'was not removed', async (wait) => {
-        // Sent together: a session's reads come after its writes. A server may lag behind the one that has set
-        // it; and one that refuses the session closes the connection, and the watch tries again for ever.
-        const [, shut] = await wait.retry((call) =>
-          Promise.all([catchUp(zookeeper, path, call), zookeeper.read(path, call)]),
-        );
-        if (shut) await untilData(wait, path, (znode) => znode === undefined);
+        // A server that refuses the session closes the connection, and the watch tries again for ever.
+        await wait.retry(async (call) => {
+          const { sessionId } = await zookeeper.whenConnected(call);
+          const session = new BoundSession(zookeeper, sessionId);
+          // Sent together: a session's reads come after its writes. Its server may lag behind the one that has
+          // set it, also that of the next session.
+          const [, shut] = await Promise.all([catchUp(session, path, call), session.read(path, call)]);
+          if (shut) await untilData(wait, path, (znode) => znode === undefined, session);
+        });
       }),
     remove: (wait) =>
       inTime(recipe, withCallTimeout(wait), 'could not be removed', async ({ retry }) => {

@@ -33,6 +33,24 @@ it('a barrier holds a task whose server does not show yet that it is set', async
   await passing;
 });
 
+it('a barrier holds a task whose next session is at such a server', async () => {
+  const { clock, zookeeper, options, done } = behind({ '': '' });
+  let isPast = false;
+  const passing = barrier(zookeeper, PATH, options)
+    .wait()
+    .then(() => {
+      isPast = true;
+    });
+  await clock.advance(1_000);
+  zookeeper.nextSession('b');
+  zookeeper.fireWatches();
+  await clock.advance(60_000);
+  expect(isPast).toBe(false);
+  zookeeper.znodes.delete(PATH);
+  zookeeper.fireWatches();
+  await done(passing);
+});
+
 it('a counter is compared with what it is, and not with what a server shows that lags behind', async () => {
   const { zookeeper, options, done } = behind({ '': Buffer.from('0000000000000005', 'hex') });
   const orders = counter(zookeeper, PATH, options);
@@ -52,4 +70,22 @@ it('a transaction that a server does not show yet is removed all the same', asyn
   const { zookeeper, options, done } = behind({ '': '', '/sites': 'a', '/decision': 'commit' });
   await done(transaction(zookeeper, PATH, options).forget());
   expect([...zookeeper.znodes.keys()]).toEqual([]);
+});
+
+it('a site whose next session is at such a server waits for the outcome', async () => {
+  const { clock, zookeeper, options, done } = behind({
+    '': '',
+    '/sites': 'a',
+    '/coordinator-x': '',
+    '/vote-a': 'commit',
+  });
+  await zookeeper.multi([{ type: 'check', path: PATH }]);
+  const joining = transaction(zookeeper, PATH, options).join({ site: 'a' }, async () => 'commit');
+  await clock.advance(1_000);
+  zookeeper.nextSession('b');
+  zookeeper.fireWatches();
+  await clock.advance(1_000);
+  zookeeper.put(`${PATH}/decision`, 'commit', undefined);
+  zookeeper.fireWatches();
+  expect(await done(joining)).toBe('commit');
 });

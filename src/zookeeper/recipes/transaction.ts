@@ -195,8 +195,14 @@ async function settle(
   try {
     return await inTime(recipe, wait, 'was not begun', (time) => {
       over = time.signal;
-      return follow(time, (state) => {
-        if (last && !state) throw removed(recipe);
+      return follow(time, async (state) => {
+        if (last && !state) {
+          const { zookeeper, path } = recipe;
+          // The next session may be at a server that lags behind.
+          await time.retry((call) => catchUp(zookeeper, path, call));
+          if (await time.retry((call) => zookeeper.read(path, call))) return undefined;
+          throw removed(recipe);
+        }
         last = state;
         return turn(state, time);
       });

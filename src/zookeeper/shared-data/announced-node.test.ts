@@ -58,6 +58,14 @@ it('a node whose request was lost is not taken for that of another object with t
   expect(nodes()).toEqual([first, path]);
 });
 
+it('a node whose reply was lost is found where one with the same data has been announced below another root', async () => {
+  const { clock, tree, announced, nodes } = announcing({ lost: 1, afterMs: 6_000 });
+  expect(await announced('a')).toEqual([]);
+  const other = sharedData(tree, { clock, random: seededRandom(2), root: '/other' });
+  await inVirtualTime(clock, other.announce({ data: 'a' }));
+  expect(await announced('a')).toEqual(nodes());
+});
+
 it('a node that could not be announced without a connection is not searched among all others', async () => {
   const { tree, announced } = announcing({ lost: 0, afterMs: 0 });
   const { state } = tree;

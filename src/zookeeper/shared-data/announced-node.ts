@@ -114,7 +114,7 @@ export class AnnouncedNode {
   }
 }
 
-/** The nodes that one client has announced. */
+/** The nodes that one client has announced below one root. */
 interface ClientNodes {
   /** Their paths. */
   readonly known: Set<string>;
@@ -124,11 +124,13 @@ interface ClientNodes {
   last: Promise<unknown>;
 }
 
-const ofClients = new WeakMap<ZooKeeper, ClientNodes>();
+const ofClients = new WeakMap<ZooKeeper, Map<string, ClientNodes>>();
 
-function nodesOf({ zookeeper }: DataContext): ClientNodes {
-  const nodes = ofClients.get(zookeeper) ?? { known: new Set(), lost: new Set(), last: Promise.resolve() };
-  ofClients.set(zookeeper, nodes);
+function nodesOf({ zookeeper, root }: DataContext): ClientNodes {
+  const ofRoots = ofClients.get(zookeeper) ?? new Map<string, ClientNodes>();
+  ofClients.set(zookeeper, ofRoots);
+  const nodes = ofRoots.get(root) ?? { known: new Set(), lost: new Set(), last: Promise.resolve() };
+  ofRoots.set(root, nodes);
   return nodes;
 }
 
@@ -173,7 +175,7 @@ export function announceNode(
  * Takes nodes away that could not be announced, where they are all the same, since the reply was lost. Never
  * rejects.
  *
- * @param data of which. @default all of this client
+ * @param data of which. @default all of this client below the root
  */
 export async function leaveLost(context: DataContext, data?: string): Promise<void> {
   const { lost, last } = nodesOf(context);
