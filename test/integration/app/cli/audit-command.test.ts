@@ -161,7 +161,7 @@ describe('nodelease audit', () => {
   });
 
   it('finds none on etcd, from the revision on to which it was compacted', async () => {
-    // Of its own: compacting takes the history from every test that uses it.
+    // Compacting takes the history from every test that uses the server.
     const server = await startEtcdProcess();
     try {
       const place = { options: ['--store', newEtcdStore(server)], env: {} };

@@ -30,7 +30,7 @@ describe('a SQLite file on a disk that only one host has', () => {
 
   /** Runs the program on a host until it has added its order, and kills it. */
   async function orderOn(host: 'A' | 'B', item: string, ...options: string[]): Promise<string> {
-    // Beside tests that write gigabytes, the store may not answer for seconds.
+    // While other tests write gigabytes, the store may not answer for seconds.
     const settings = ['--nodes', '1', '--duration', '10s', '--sticky', 'file', '--data-dir', disks[host]];
     const task = startTask(store, [...settings, ...options], `exec ${PROGRAM} ${item}`);
     const [line] = await task.waitForOutput(/^found .*$/m);

@@ -129,7 +129,7 @@ describe('a store on a real etcd', () => {
   });
 
   it('resolves a wait for changes of which the first ones are compacted, and not at once', async () => {
-    // Of its own: compacting takes the history from every test that uses it.
+    // Compacting takes the history from every test that uses the server.
     const server = await startEtcdProcess();
     try {
       const store = await open(newEtcdStore(server));
