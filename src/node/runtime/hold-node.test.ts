@@ -24,4 +24,4 @@ it('a node id whose file system is slow to mark the end of the data directory is
   expect(lease.isValid()).toBe(false);
   expect((await store.read('0.json'))?.body).toContain('"released":true');
   removeRoot(root);
-}, 10_000);
+});
