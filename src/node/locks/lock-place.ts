@@ -2,8 +2,11 @@ import { checkArguments, STORE } from '../../core/base/arguments.js';
 import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { ensureCluster } from '../../core/lease/acquire/ensure-cluster.js';
+import { settleEpoch } from '../../core/lease/acquire/settled-epoch.js';
+import type { StoreEpoch } from '../../core/lease/model/cluster-config.js';
 import { refuseForeignFolder } from '../../core/lease/model/foreign-cluster.js';
 import { detached, type LeaseListener } from '../../core/lease/model/lease.js';
+import { takenAfterMs } from '../../core/lease/model/lease-state.js';
 import { readCluster } from '../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
@@ -40,6 +43,7 @@ interface LockStoreOptions extends Omit<StoreOptions, 'store'> {
   readonly random: RandomSource;
   readonly signal?: AbortSignal | undefined;
   readonly onEvent?: LeaseListener | undefined;
+  readonly durationMs?: number | undefined;
 }
 
 /** Opens the store of a lock, or of all locks. @throws {ConfigError} */
@@ -52,23 +56,29 @@ export async function openedLock(options: LockStoreOptions, name?: string): Prom
  * Ensures that a remote store has passed the probe. The probe costs hundreds of requests, a read of its
  * record one.
  *
+ * @returns the epoch of a lock that is not there: if the store has gone back, it may have been lost (rules 10
+ * and 12)
  * @throws {StoreUnusableError} when the store fails the probe, or has failed one
  * @throws {StoreError}
  * @throws `signal.reason`
  */
-export async function ensureProbed(options: LockStoreOptions): Promise<void> {
-  const { clock, random, signal } = options;
+export async function ensureProbed(options: LockStoreOptions): Promise<StoreEpoch | undefined> {
+  const { clock, random, signal, durationMs = 0, store: url } = options;
   const store = await openedLock(options);
   try {
-    if (!store.remote) return;
     const session = new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
     const call = { session, clock, random, signal, wanted: { nodes: 1 }, emit: detached(options.onEvent) };
     const retry = whileStoreIsAway(call);
-    const known = await retry((own) => readCluster(session, own));
-    if (known?.config.proven) return;
-    const { store: url } = options;
-    if (known === undefined && typeof url === 'string') await retry(() => refuseForeignAbove(url, options));
-    await retry(() => ensureCluster(call));
+    for (;;) {
+      let known = await retry((own) => readCluster(session, own));
+      if (known === undefined && store.remote && typeof url === 'string')
+        await retry(() => refuseForeignAbove(url, options));
+      if (!known?.config.proven) known = (await retry(() => ensureCluster(call))).cluster;
+      if ((await settleEpoch({ ...call, retry }, known)).kind === 'recorded') continue;
+      const { epoch, longestMs, graceMs } = known.config;
+      const until = known.writtenAt + takenAfterMs(Math.max(longestMs, durationMs), graceMs);
+      return epoch?.mark === undefined ? epoch : { ...epoch, settling: clock.monotonic() <= until };
+    }
   } finally {
     await store.close();
   }

@@ -96,8 +96,8 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
     if (typeof place !== 'string') await place.close();
   };
   try {
-    await ensureProbed(known);
-    const wanted = { nodes: 1, probed: true, acquireTimeoutMs, store: place, onLeaseEvent };
+    const epoch = await ensureProbed(known);
+    const wanted = { nodes: 1, probed: true, epoch, acquireTimeoutMs, store: place, onLeaseEvent };
     const node = await holdNode({ ...known, ...wanted });
     if (node.lease.id === 0) return handleOf(name, node, end);
     await node.end({ workEnded: true });

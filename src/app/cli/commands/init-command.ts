@@ -68,7 +68,10 @@ async function noteRestored(session: StoreSession, call: Call): Promise<number> 
   const { url: store } = session.store;
   const note = (at: StoreSession) => declareRestored({ ...io, session: at });
   const cluster = await note(session);
-  const names = await onStoreAt(call, locksUrl(settings.store), lockNames);
+  const names = await onStoreAt(call, locksUrl(settings.store), async (at) => {
+    await note(at);
+    return lockNames(at);
+  });
   await concurrently(names, REQUESTS_AT_ONCE, (name) =>
     onStoreAt(call, locksUrl(settings.store, name), note),
   );

@@ -131,6 +131,8 @@ export interface WantedSettings {
    * @default false
    */
   readonly probed?: boolean | undefined;
+  /** The epoch of a new cluster. @default the first one, of what the store reports */
+  readonly epoch?: StoreEpoch | undefined;
 }
 
 /** Defaults of a new cluster. The grace is longer if {@link leastGraceMs} is. */

@@ -81,8 +81,12 @@ export async function createCluster(
   wanted: WantedSettings,
 ): Promise<StoredCluster | undefined> {
   const proven = wanted.probed === true || !session.store.remote;
-  const store = await session.epoch();
-  const config = { ...newCluster(wanted), proven, ...(store !== undefined && { epoch: { store } }) };
+  const { epoch: known } = wanted;
+  // A remote store that has gone back since that was known reports another one at the next step. Each folder of a
+  // file system has its own.
+  const store = known && session.store.remote ? known.store : await session.epoch();
+  const epoch = (known || store !== undefined) && { ...known, store };
+  const config = { ...newCluster(wanted), proven, ...(epoch && { epoch }) };
   try {
     return await write(session, config);
   } catch (error) {

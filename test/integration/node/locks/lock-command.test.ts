@@ -117,7 +117,7 @@ describe('nodelease lock', () => {
     const run = runCli(['lock', 'nightly', '--', ...inner], { env: { NODELEASE_STORE: store } });
     expect((await run.exit).code).toBe(0);
     expect(run.stdout()).toBe('0 1 1\n');
-    expect(readdirSync(join(folder, 'store', 'locks'))).toEqual(['nightly']);
+    expect(readdirSync(join(folder, 'store', 'locks'))).toEqual(['.cas', 'cluster.json', 'nightly']);
   });
 
   it('ends with 69 when the store cannot be used', async () => {
