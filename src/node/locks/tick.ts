@@ -8,6 +8,7 @@ import {
   parseObject,
   readAs,
   readInteger,
+  readString,
   readTime,
 } from '../../core/lease/model/lease-codec.js';
 import { isStoreAway, whileStoreIsAway } from '../../core/lease/session/store-retry.js';
@@ -204,12 +205,15 @@ export class Ticks {
   }
 }
 
-/** @throws {LeaseUnreadableError} where it lacks what decisions depend on */
+/** @throws {LeaseUnreadableError} where it lacks what decisions depend on, or cannot be shown */
 export function decodeTick(body: string): TickRecord {
   return readAs(TICK_KEY, () => {
     const fields = parseObject(body);
     readTime(fields, 'tick');
     readInteger(fields, 'attempt', 1);
+    readInteger(fields, 'missed', 0);
+    for (const name of ['startedAt', 'endedAt']) readTime({ endedAt: 0, ...fields }, name);
+    for (const name of ['taskId', 'schedule', 'outcome']) readString({ outcome: 'none', ...fields }, name);
     return fields as unknown as TickRecord;
   });
 }
