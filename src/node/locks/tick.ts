@@ -211,9 +211,10 @@ export function decodeTick(body: string): TickRecord {
     const fields = parseObject(body);
     readTime(fields, 'tick');
     readInteger(fields, 'attempt', 1);
-    readInteger(fields, 'missed', 0);
-    for (const name of ['startedAt', 'endedAt']) readTime({ endedAt: 0, ...fields }, name);
-    for (const name of ['taskId', 'schedule', 'outcome']) readString({ outcome: 'none', ...fields }, name);
+    const times = { missed: 0, startedAt: 0, endedAt: 0 };
+    for (const name in times) readTime({ ...times, ...fields }, name);
+    const texts = { taskId: '-', schedule: '-', outcome: '-' };
+    for (const name in texts) readString({ ...texts, ...fields }, name);
     return fields as unknown as TickRecord;
   });
 }
