@@ -96,6 +96,18 @@ it('a server of several that does not answer leaves a read to the next one in ti
   socket.destroy();
 });
 
+it('a server that changes the protocol has lost the connection, and holds up no call', async () => {
+  const other = createServer((socket) =>
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+  );
+  const store = open({ endpoints: [`http://${await listening(other)}`] });
+  await expect(store.create('0.json', 'x', {})).rejects.toMatchObject({
+    fault: 'unreachable',
+    outcome: 'unknown',
+    message: expect.stringContaining('connection lost'),
+  });
+});
+
 it('a write that uses up the space may be applied though etcd refuses it: it is not repeated, and its outcome is unknown', async () => {
   const asked: unknown[] = [];
   const full = () =>
