@@ -69,7 +69,7 @@ export async function removeEntry(
   if (typeof entry?.value !== 'string')
     throw new ConfigError(
       'entry',
-      JSON.stringify(entry)?.slice(0, 80),
+      entry?.value ?? entry,
       'the text of its key, index or value: {"value":"…"}',
     );
   const { root, context } = shared;
