@@ -97,10 +97,11 @@ export function answerFailures(
   onFailure: ((request: string, failure: unknown) => void) | undefined,
 ): void {
   app.onError((failure, context) => {
-    const { method, path, raw } = context.req;
+    const { method, url, raw } = context.req;
     const response = problemResponse(problemOf(failure));
     // The client no longer waits for the answer: that is no failure.
-    if (response.status >= 500 && !raw.signal.aborted) onFailure?.(`${method} ${path}`, failure);
+    if (response.status >= 500 && !raw.signal.aborted)
+      onFailure?.(`${method} ${new URL(url).pathname}`, failure);
     return response;
   });
 }

@@ -5,7 +5,7 @@ import type {
   Kind,
   Scalar,
 } from '../../zookeeper/shared-data/data-report.js';
-import { isEntry, parsed, removeEntry, writeEntry } from '../../zookeeper/shared-data/edit.js';
+import { isEntry, parsed, presentDatum, removeEntry, writeEntry } from '../../zookeeper/shared-data/edit.js';
 import { checkAddress, checkRoot, titleOf } from '../../zookeeper/shared-data/layout.js';
 import { readSharedData, type SharedDataQuery } from '../../zookeeper/shared-data/report.js';
 import { type SharedData, sharedData } from '../../zookeeper/shared-data/shared-data.js';
@@ -96,8 +96,7 @@ function write(
   const key =
     keyText === undefined ? undefined : parsed({ type: options.keyType ?? 'String', value: keyText }, 'key');
   return changed(call, name, kind ? 'written' : 'added', async (shared, scope, signal) => {
-    const query = { connect: '', root: options.root, address: { name, scope }, key: '' };
-    const found = async () => (await readSharedData(shared.context.zookeeper, query, signal)).data[0]?.kind;
+    const found = async () => (await presentDatum(shared, { name, scope }, '', { signal }))?.kind;
     const isList = kind === undefined && (options.kind ?? (await found())) === 'list';
     return writeEntry(
       shared,

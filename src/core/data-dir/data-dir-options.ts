@@ -1,8 +1,10 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { ConfigError } from '../base/errors.js';
-import { unless } from '../base/files.js';
+import { codeOf, unless } from '../base/files.js';
 import type { CopyMode } from './copy-tree.js';
+import { toDataDirError } from './data-dir-error.js';
 
 /** A directory that follows the node id: `ROOT/node-<id>/v<version>`, made from the version before. */
 export interface DataDirOptions {
@@ -61,17 +63,23 @@ export type DataDirEvent = { readonly path: string } & (
 /** Number of versions that are kept by default. */
 export const DEFAULT_RETENTION = 2;
 
-/** Checks that data directories are possible here. @throws {ConfigError} naming the setting `label` */
+/**
+ * Checks that data directories are possible here.
+ * @throws {ConfigError} naming the setting `label`
+ * @throws {DataDirError} when the file system fails
+ */
 export async function checkRoot(root: string, label: string, use: 'read' | 'write'): Promise<void> {
   const { R_OK, W_OK, X_OK } = constants;
-  const there = await unless(['ENOENT', 'ENOTDIR'], stat(root));
-  // The root is not created: a file system that is not mounted would go unnoticed, and its data would be
-  // missing.
-  if (there === undefined) throw new ConfigError(label, root, 'a directory that is there');
-  if (!there.isDirectory()) throw new ConfigError(label, root, 'a directory, not a file');
   try {
+    const there = await unless(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'], stat(resolve(root)));
+    // The root is not created: a file system that is not mounted would go unnoticed, and its data would be
+    // missing.
+    if (there === undefined) throw new ConfigError(label, root, 'a directory that is there');
+    if (!there.isDirectory()) throw new ConfigError(label, root, 'a directory, not a file');
     await access(root, use === 'read' ? R_OK | X_OK : R_OK | W_OK | X_OK);
-  } catch {
+  } catch (error) {
+    if (!['EACCES', 'EPERM', 'EROFS'].includes(codeOf(error) ?? ''))
+      throw toDataDirError(error, `${root} cannot be examined`);
     throw new ConfigError(
       label,
       root,

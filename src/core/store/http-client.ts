@@ -80,6 +80,8 @@ export class HttpClient {
         headers: { ...headers, 'content-length': body?.length ?? 0 },
       };
       const request = this.#http.request(`${this.server}${path}`, options, resolve).on('error', reject);
+      // Also after a change of protocols, which is neither an answer nor an error.
+      request.once('close', () => reject(new Error('the connection ended without an answer')));
       request.once('socket', (socket) => {
         if (!socket.connecting) onConnected();
         else socket.once(this.#http === https ? 'secureConnect' : 'connect', onConnected);

@@ -44,6 +44,9 @@ describe('the age of an object', () => {
     ['a Date with another zone', 'Sat, 21 Nov 2026 12:00:00 CET', header(0)],
     ['a Last-Modified that is no date', header(0), 'yesterday'],
     ['an impossible Last-Modified', header(0), 'Sat, 99 Foo 2026 12:00:00 GMT'],
+    // Of servers that do not know it.
+    ['a Last-Modified that is zero in Unix', header(0), 'Thu, 01 Jan 1970 00:00:00 GMT'],
+    ['a Last-Modified that is zero in Go', header(0), 'Mon, 01 Jan 0001 00:00:00 GMT'],
   ])('is unknown, so that no task takes over, with %s', (_, date, modified) => {
     expect(ageFromHeaders(date, modified)).toEqual({ min: 0, max: Number.POSITIVE_INFINITY });
   });

@@ -10,11 +10,14 @@ const CUT_MS = 999;
 const HARMLESS_SKEW_MS = 60_000;
 
 /**
- * The time in an HTTP date (RFC 9110, 5.6.7), in milliseconds since the Unix epoch; NaN for anything else.
- * `Date.parse` alone would also take dates without a zone, as local time, and so invent an age.
+ * The time in an HTTP date (RFC 9110, 5.6.7), in milliseconds since the Unix epoch; NaN for anything else. A date
+ * without a zone, which `Date.parse` takes as local time, would invent an age, and so would the zero of Unix or Go,
+ * which stands for no time.
  */
 export function parseHttpDate(header = ''): number {
-  const isHttpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(header);
+  const isHttpDate = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} (?!0|1970)\d{4} \d{2}:\d{2}:\d{2} GMT$/.test(
+    header,
+  );
   return isHttpDate ? Date.parse(header) : Number.NaN;
 }
 

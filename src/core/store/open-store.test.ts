@@ -7,6 +7,7 @@ const base = { clock: systemClock, random: systemRandom, requestTimeoutMs: 1_000
 
 afterEach(() => {
   vi.unstubAllEnvs();
+  vi.restoreAllMocks();
 });
 
 const ACCOUNT =
@@ -121,6 +122,25 @@ describe('opening a store', () => {
       expect(String(error)).not.toMatch(/hunter2|c2VjcmV0/);
     },
   );
+
+  it('refuses a chain of credentials that Azure does not know, and does not show it', async () => {
+    vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', '');
+    vi.stubEnv('AZURE_TOKEN_CREDENTIALS', 'hunter2');
+    const error = await openStore('azblob://acct1/leases', base).catch((failure: unknown) => failure);
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(String(error)).toMatch(/AZURE_TOKEN_CREDENTIALS: expected dev, prod, or one .*, got "…"$/);
+  });
+
+  it('is missing where the folder is relative to one that has been removed', async () => {
+    const removed = Object.assign(new Error('ENOENT: uv_cwd'), { code: 'ENOENT', syscall: 'uv_cwd' });
+    vi.spyOn(process, 'cwd').mockImplementation(() => {
+      throw removed;
+    });
+    await expect(openStore('file:leases', base)).rejects.toMatchObject({
+      code: 'STORE_MISSING',
+      message: 'file:leases: ENOENT: uv_cwd',
+    });
+  });
 
   it.each(['http', 'HTTP'])('sends no token of Azure over %s', async (scheme) => {
     vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', '');

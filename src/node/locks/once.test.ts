@@ -345,6 +345,12 @@ describe('a damaged tick.json', () => {
     ],
     ['that is no JSON', () => 'x', 'is not JSON'],
     ['without a tick', () => '{}', 'has no usable "tick"'],
+    ['with a text as a number', (body: string) => body.replace('"missed":0', '"missed":"0"'), '"missed"'],
+    [
+      'with an object that cannot be shown',
+      (body: string) => body.replace(/"taskId":"[^"]+"/, '"taskId":{"toString":1}'),
+      'has no usable "taskId": expected a non-empty string, got an object',
+    ],
     ['that is gone', undefined, 'is gone'],
   ])('%s is refused with advice, and runs nothing; --forget mends it', async (_, spoil, problem) => {
     const { process, once, bucketAt, clock } = await hourly();

@@ -8,6 +8,7 @@ import {
   parseObject,
   readAs,
   readInteger,
+  readString,
   readTime,
 } from '../../core/lease/model/lease-codec.js';
 import { isStoreAway, whileStoreIsAway } from '../../core/lease/session/store-retry.js';
@@ -204,12 +205,16 @@ export class Ticks {
   }
 }
 
-/** @throws {LeaseUnreadableError} where it lacks what decisions depend on */
+/** @throws {LeaseUnreadableError} where it lacks what decisions depend on, or cannot be shown */
 export function decodeTick(body: string): TickRecord {
   return readAs(TICK_KEY, () => {
     const fields = parseObject(body);
     readTime(fields, 'tick');
     readInteger(fields, 'attempt', 1);
+    const times = { missed: 0, startedAt: 0, endedAt: 0 };
+    for (const name in times) readTime({ ...times, ...fields }, name);
+    const texts = { taskId: '-', schedule: '-', outcome: '-' };
+    for (const name in texts) readString({ ...texts, ...fields }, name);
     return fields as unknown as TickRecord;
   });
 }

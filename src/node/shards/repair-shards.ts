@@ -34,7 +34,7 @@ interface ShardsRepair {
  * @throws {StoreError} the map may be frozen then: the next call draws another series
  */
 export function repairShards(options: RepairShardsOptions): Promise<ShardsRepair | undefined> {
-  // Each attempt draws its own series, so after an unknown outcome nothing is sent again.
+  // Each attempt draws its own series, so after an unknown outcome no frozen map is sent again.
   return whileStoreIsAway(options)(() => attempt(options));
 }
 
@@ -87,8 +87,12 @@ async function attempt(options: RepairShardsOptions): Promise<ShardsRepair | und
     if (waiting.length < before) onWait?.(waiting);
     await clock.sleep(session.pollMs);
   }
-  const { status } = await replace(ownerless(first + 1, count), frozen);
-  if (status === 'conflict') throw superseded();
+  await retry(async (_, number) => {
+    if ((await replace(ownerless(first + 1, count), frozen)).status === 'written') return;
+    // The attempt before may have opened it, and tasks may have gone on from there.
+    const map = usableMap(await session.read(SHARDS_KEY), first + 1, count);
+    if (number === 1 || 'problem' in map || map.frozen) throw superseded();
+  });
   return { problem, epoch: first + 1 };
 }
 

@@ -16,6 +16,20 @@ it('leaves out foreign znodes among the configurations that nodes run', async ()
   expect(fleets.map(({ context }) => context)).toEqual(['shop']);
 });
 
+it('leaves out a node whose revisions are no numbers', async () => {
+  const reports: Record<string, unknown> = { 1: { toString: 1, valueOf: 1 }, 2: 'x', 3: null, 4: 1 };
+  const zookeeper = {
+    children: async (path: string) => (path.endsWith('/shop') ? Object.keys(reports) : []),
+    read: async (path: string) => {
+      const shop = reports[path.slice(-1)];
+      const data = Buffer.from(JSON.stringify({ revisions: { shop }, at: '' }));
+      return shop === undefined ? undefined : { data };
+    },
+  } as unknown as ZnodeReader;
+  const [fleet] = await readFleet(zookeeper, '/config', {}, 'shop');
+  expect(fleet?.nodes.map(({ nodeId }) => nodeId)).toEqual([4]);
+});
+
 /** Two that report in one session. */
 function reporters() {
   const clock = new VirtualClock();

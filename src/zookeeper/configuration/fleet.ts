@@ -1,4 +1,4 @@
-import { objectIn } from '../../core/base/fields.js';
+import { isObject, objectIn } from '../../core/base/fields.js';
 import { concurrentCalls } from '../client/call-limits.js';
 import { type ReconcileCall, type Reconciled, ReconcileLoop } from '../client/reconcile-loop.js';
 import { writeEphemeral } from '../client/retry.js';
@@ -116,6 +116,6 @@ export async function readFleet(
 
 function decodeSeen(data: Buffer | undefined) {
   const { revisions, at } = ((data && objectIn(data)) ?? {}) as Partial<NodeRevisions>;
-  const isReport = typeof revisions === 'object' && revisions !== null && typeof at === 'string';
-  return isReport ? { revisions, at } : undefined;
+  const isReport = isObject(revisions) && Object.values(revisions).every(Number.isSafeInteger);
+  return isReport && typeof at === 'string' ? { revisions, at } : undefined;
 }

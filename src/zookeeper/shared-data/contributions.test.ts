@@ -20,3 +20,13 @@ it('takes ephemeral data away at the next connection where there was none at its
   expect([elements(), data.state.status]).toEqual([[], 'closed']);
   await expect(inVirtualTime(clock, present.add('node b'))).rejects.toThrow('closed');
 });
+
+it('appends to an ephemeral list whatever the names of foreign znodes in it are', async () => {
+  const clock = new VirtualClock();
+  const tree = new AnySession(clock);
+  const data = sharedData(tree, { clock, random: seededRandom(1) });
+  const list = await inVirtualTime(clock, data.list('list', { lifespan: 'ephemeral' }));
+  tree.put(`${list.path}/${Number.MAX_SAFE_INTEGER}`, '', 'b');
+  await inVirtualTime(clock, list.append('mine'));
+  expect(tree.znodes.has(`${list.path}/0`)).toBe(true);
+});

@@ -10,6 +10,7 @@ it.each([
   ['nothing', undefined],
   ['a text', 'a'],
   ['a number for its text', { value: 7 }],
+  ['of more levels than JSON can be made of', JSON.parse('['.repeat(100_000) + ']'.repeat(100_000))],
 ])('an entry that is %s is refused by its name, and not by the failure to read it', async (_what, entry) => {
   const removal = { name: 'weights', scope: '', entry: entry as never };
   await expect(removeEntry(shared, removal, {})).rejects.toMatchObject({

@@ -2,9 +2,9 @@ import { checkArguments, oneOf } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { catchUp } from '../client/retry.js';
 import type { Condition } from './collision-chain.js';
-import type { DataEntry, Kind, Scalar } from './data-report.js';
+import type { DataEntry, DatumReport, Kind, Scalar } from './data-report.js';
 import type { DataCall } from './datum.js';
-import { dataFolder, KINDS, titleOf } from './layout.js';
+import { type Address, dataFolder, KINDS, titleOf } from './layout.js';
 import { readSharedData } from './report.js';
 import { isScalarType, parseScalar, SCALAR_TYPES, scalarOf, TypedText } from './scalar-codec.js';
 import type { SharedData } from './shared-data.js';
@@ -69,14 +69,10 @@ export async function removeEntry(
   if (typeof entry?.value !== 'string')
     throw new ConfigError(
       'entry',
-      JSON.stringify(entry)?.slice(0, 80),
+      entry?.value ?? entry,
       'the text of its key, index or value: {"value":"…"}',
     );
-  const { root, context } = shared;
-  // A server that lags behind may not show it yet.
-  await catchUp(context.zookeeper, dataFolder(root), call);
-  const query = { connect: '', root, address: { name, scope }, key: entry.value };
-  const [datum] = (await readSharedData(context.zookeeper, query, call.signal)).data;
+  const datum = await presentDatum(shared, { name, scope }, entry.value, call);
   const found =
     datum?.entries.flatMap((each) => (isEntry(each, entry) ? (each.key ?? each.scalar ?? []) : [])) ?? [];
   const [only] = found;
@@ -96,6 +92,19 @@ export async function removeEntry(
   const value = new TypedText(only.type, only.value);
   if (datum.kind === 'map') return persistent(await shared.map(name, options)).remove(value, conditional);
   return persistent(await shared.set(name, options)).remove(value, conditional);
+}
+
+/** Reads a datum, and of its entries those that may have that text. Undefined where there is none. */
+export async function presentDatum(
+  { root, context }: SharedData,
+  address: Address,
+  key: string,
+  call: DataCall,
+): Promise<DatumReport | undefined> {
+  // A server that lags behind may not show it yet.
+  await catchUp(context.zookeeper, dataFolder(root), call);
+  const query = { connect: '', root, address, key };
+  return (await readSharedData(context.zookeeper, query, call.signal)).data[0];
 }
 
 /** Whether an entry is the one that was asked for by its text, and its type where that is given. */

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { LaggingServer } from '../../../test/support/scripted-zookeeper.js';
 import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { CallOptions } from '../client/zookeeper.js';
-import { removeEntry } from './edit.js';
+import { presentDatum, removeEntry } from './edit.js';
 import { dataFolder, HASHED_PATHS, sha256 } from './layout.js';
 import { sharedData } from './shared-data.js';
 
@@ -33,6 +33,11 @@ function behind(lifespan: 'persistent' | 'ephemeral') {
 it('data that a server does not show yet is opened as what it is', async () => {
   const { data, done } = behind('ephemeral');
   expect((await done(data.set('present'))).lifespan).toBe('ephemeral');
+});
+
+it('data that a server does not show yet is added to as what it is', async () => {
+  const { data, done } = behind('persistent');
+  expect(await done(presentDatum(data, ADDRESS, '', {}))).toMatchObject({ kind: 'set' });
 });
 
 it('data, and an entry of it, that a server does not show yet are removed all the same', async () => {

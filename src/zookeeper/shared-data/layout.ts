@@ -51,8 +51,8 @@ export function placeName(hash: string, n: number): string {
   return n === 0 ? hash : `${hash}-${n}`;
 }
 
-/** Whether it is the name of an element of a list. */
-export const isIndex = (name: string) => /^(0|[1-9]\d*)$/.test(name);
+/** Whether it is the name of an element of a list: a larger number is a foreign znode's. */
+export const isIndex = (name: string) => /^(0|[1-9]\d{0,8})$/.test(name);
 
 export const dataFolder = (root: string) => `${root}/data`;
 export const nodesFolder = (root: string) => `${root}/nodes`;

@@ -115,6 +115,17 @@ it('shows their collections, with collisions, ephemeral elements and znodes that
   expect(data).toMatchObject([{ path: PATH, name: null, kind: 'map', lifespan: 'ephemeral', size: 1 }]);
 });
 
+it('leaves out an element without a type, and shows the others', async () => {
+  const { data, report, read } = peers({
+    '': '',
+    [sha256('3')]: '{"type":"Integer","value":"3"}',
+    [sha256('x')]: '{"type":"","value":"x"}',
+  });
+  expect((await read(data.set('limit', OPEN))).values()).toEqual([3]);
+  const problems = (await report())?.entries.map(({ problem }) => problem);
+  expect(problems).toEqual([null, 'no element of a set: {"type":"","value":"x"}']);
+});
+
 it('names both kinds where their scalar is opened as another one, and leaves what it cannot read', async () => {
   const { data, wait } = peers({ '': '{"type":"Integer","value":"3"}' });
   await expect(wait(data.set('limit', OPEN))).rejects.toMatchObject({

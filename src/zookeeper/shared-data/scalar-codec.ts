@@ -114,7 +114,7 @@ export const encodeScalar = ({ type, value }: Scalar) => JSON.stringify({ type, 
 export function scalarOf(json: unknown): Scalar | undefined {
   if (typeof json !== 'object' || json === null) return undefined;
   const { type, value } = json as Partial<Record<string, unknown>>;
-  return typeof type === 'string' && typeof value === 'string' ? { type, value } : undefined;
+  return typeof type === 'string' && type && typeof value === 'string' ? { type, value } : undefined;
 }
 
 /** A map entry's document, to the byte. */

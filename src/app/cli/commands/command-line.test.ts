@@ -49,6 +49,9 @@ describe('the command line', () => {
       /--store needs a value, and is followed by --etcd-auth(?!=)/,
     ],
     ['a short option in place of a value', ['id', '--store', '-n', '5'], /--store needs a value/],
+    ['-- after a group', ['zk', '--'], /no command given: see nodelease zk --help/],
+    ['-- in front of the command', ['--', 'status'], /no command before --/],
+    ['-- within the name of the command', ['zk', '--', 'lock'], /no command before --/],
     ['no command after --', ['run', '--store', 'memory:', '--'], /no command given: expected one after --/],
     ['no --', ['run', '--store', 'memory:'], /no command given: expected one after --/],
     ['a command without --', ['run', 'true'], /too many arguments/],
@@ -152,6 +155,10 @@ describe('the command line', () => {
         ['decode 1 --width x', /--width: expected a whole number from 8 to 16, got "x"/],
         ['decode 1 --layout ulid', /--layout: expected cluster16 or snowflake, got "ulid"/],
         ['decode 1 --layout snowflake --epoch -1', /--epoch: expected a whole number .*, got "-1"/],
+        [
+          'decode 1 --layout snowflake --epoch 281474976710656',
+          /--epoch: expected .* to 281474976710655, got/,
+        ],
         [
           'run --help zoo -- true',
           /--help: expected all, lease, shards, store, data, zookeeper, announced, .*, logging, got "zoo"/,
@@ -475,13 +482,16 @@ describe('the command line', () => {
       expect(help.stdout).toContain(name);
   });
 
-  it('shows its help where no command is given, as the complaint that it is', async () => {
-    const { code, stdout, stderr } = await run([]);
-    expect(stderr).toMatch(
-      /^Usage: nodelease .*\n {2}run .*\nnodelease: no command given: see nodelease --help \[USAGE\]\n$/s,
-    );
-    expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
-  });
+  it.each([[], ['--']])(
+    'shows its help where no command is given, as the complaint that it is: %j',
+    async (...args) => {
+      const { code, stdout, stderr } = await run(args);
+      expect(stderr).toMatch(
+        /^Usage: nodelease .*\n {2}run .*\nnodelease: no command given: see nodelease --help \[USAGE\]\n$/s,
+      );
+      expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+    },
+  );
 
   describe('shows in its help', () => {
     const screen = (columns: number) => ({ screen: () => ({ columns, rows: 24, color: false }) });

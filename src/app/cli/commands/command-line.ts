@@ -106,10 +106,13 @@ export async function runCommandLine(
     .helpCommand('help [command] [group]', 'show the help of a command');
 
   try {
-    if (own.length === 0) program.outputHelp({ error: true });
-    if (own.length === 0 || ROWS.some((row) => !('load' in row) && row.name === own.join(' ')))
-      throw new UsageError(`no command given: see ${['nodelease', ...own].join(' ')} --help`);
+    const typed = own.filter((word) => word !== '--');
+    if (typed.length === 0) program.outputHelp({ error: true });
+    if (typed.length === 0 || ROWS.some((row) => !('load' in row) && row.name === typed.join(' ')))
+      throw new UsageError(`no command given: see ${['nodelease', ...typed].join(' ')} --help`);
     await program.parseAsync([...own], { from: 'user' });
+    // It was made without its action.
+    if (!named) throw new UsageError('no command before --: see nodelease --help');
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {

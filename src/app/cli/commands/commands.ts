@@ -22,7 +22,7 @@ import { settingsOf } from '../../settings/settings-table.js';
 const EPOCH: OptionRow = [
   '--epoch <ms>',
   'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)',
-  { kind: integer(0, 999_999_999_999_999) },
+  { kind: integer(0, 2 ** 48 - 1) },
 ];
 const FORMATS = choice('decimal', 'base32', 'hex');
 const LAYOUTS = choice('cluster16', 'snowflake');

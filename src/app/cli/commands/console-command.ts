@@ -1,6 +1,7 @@
 import { ConfigError, explain } from '../../../core/base/errors.js';
 import { DEFAULT_LISTEN_ADDRESS, isLoopback, reachableUrl } from '../../../core/settings/listen-address.js';
 import type { NodeServer } from '../../http/node-server.js';
+import { problemOf } from '../../http/problem.js';
 import { say } from '../../kit/answer.js';
 import {
   type Call,
@@ -66,7 +67,11 @@ export async function consoleCommand(call: Call<ConsoleOptions>): Promise<number
           connected &&
           (await consoleParts({ zookeeper: connected, settings, random, allowWrites, isPrivate })),
         // The page shows that the store is away: no line for every request.
-        onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
+        onFailure: (request, failure) =>
+          log[problemOf(failure).error === 'internal' ? 'error' : 'debug'](
+            { err: failure },
+            `${request}: ${explain(failure)}`,
+          ),
       });
       const url = reachableUrl(server.address);
       say(io, url);

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../../test/support/captured-io.js';
@@ -92,8 +92,11 @@ it.each([
   ['missing', 'nowhere', 'a directory that is there'],
   ['a file', 'file', 'a directory, not a file'],
   ['below a file', 'file/x', 'a directory that is there'],
+  ['a link to itself', 'loop', 'a directory that is there'],
+  ['too long a name', 'x'.repeat(256), 'a directory that is there'],
 ])('a root that is %s gets an error of one line, with 64', async (_, name, expected) => {
   writeTree(root, { file: '' });
+  symlinkSync('loop', join(root, 'loop'));
   const at = join(root, name);
   for (const command of ['ls', 'gc']) {
     expect(await run(command, at)).toEqual({

@@ -133,7 +133,7 @@ export async function initialize(
   const { url: store } = session.store;
   if (!json) for (const line of outcome(store, report)) say(io, line);
   // Objects that were all created by this very call are known to be sound.
-  const damage = report.created.length === size ? [] : await damageIn(session, report, io);
+  const damage = report.created.length === peak ? [] : await damageIn(session, report, io);
   if (json)
     sayJson(io, {
       store,

@@ -151,6 +151,35 @@ describe('nodelease release --force', () => {
     expect(JSON.parse(io.answer())).toMatchObject({ evicted: true, taskId: 'holder', version: 2 });
   });
 
+  it.each([
+    [
+      'before it is taken away',
+      'is not held any more by task dead: another task has just acquired it, nothing was changed',
+    ],
+    ['when the reply to that is lost', 'is taken away from task dead: its version is 2 now'],
+  ])('leaves the next holder alone, who comes %s', async (when, text) => {
+    const { clock, bucket, session, io } = await scene();
+    const dead = await acquireLease({ store: session.store, clock, random: seededRandom(1), taskId: 'dead' });
+    clock.freeze(17_000);
+    let next: Lease | undefined;
+    const intercept: MemoryIntercept = async (call, apply) => {
+      if (call.operation !== 'replace' || next) return apply();
+      const isLost = when !== 'before it is taken away';
+      if (isLost) apply();
+      next = await acquireLease({ store: session.store, clock, random: seededRandom(2), taskId: 'next' });
+      if (isLost) throw new StoreError('lost', { fault: 'unreachable', outcome: 'unknown' });
+      return apply();
+    };
+    const store = new MemoryLeaseStore({ clock, intercept }, bucket);
+    const released = releaseId(new StoreSession(store, clock, 1_000), 0, { options: {}, io });
+    await clock.advance(1_000);
+    expect(await released).toBe(0);
+    expect(io.answer().split('\n')[0]).toBe(`node id 0 ${text}`);
+    await clock.advance(10_000);
+    expect([dead.isValid(), next?.id, next?.isValid()]).toEqual([false, 0, true]);
+    await next?.release();
+  });
+
   it('says so where there is no lease object, and fails where there is no cluster', async () => {
     const { bucket, session, io, clock } = await scene();
     bucket.remove('2.json');

@@ -84,6 +84,11 @@ export async function releaseId(session: StoreSession, id: number, call: Asker):
         `the task stops at its next renewal, ${next}`,
       );
     }
+    if (eviction.kind === 'ended') {
+      const { taskId, version } = eviction;
+      const text = `node id ${id} is not held any more by task ${taskId}: another task has just acquired it, nothing was changed`;
+      return show(call, { ...report, taskId, version }, text);
+    }
     const { state } = eviction;
     const why =
       state === 'absent' && bootstrapped

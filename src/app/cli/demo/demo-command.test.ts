@@ -1,7 +1,22 @@
-import { expect, it } from 'vitest';
+import { afterEach, expect, it, vi } from 'vitest';
+import { capturedIo } from '../../../../test/support/captured-io.js';
 import { VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { nodeApp } from '../../http/node-app.js';
+import { runCommandLine } from '../commands/command-line.js';
 import { actsPart } from './demo-command.js';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+it('says which folder it needs where temporary files cannot be written', async () => {
+  vi.stubEnv('TMPDIR', '/nonexistent');
+  const io = capturedIo();
+  expect(await runCommandLine(['demo'], io, '1.2.3')).toBe(64);
+  expect(io.complaints()).toMatch(
+    /^nodelease: TMPDIR: expected a folder that this user may write to \(ENOENT.*\), got "\/nonexistent" \[CONFIG_INVALID\]\n$/,
+  );
+});
 
 it('lets pages of its own origin, and programs, act on the tasks, and nothing else', async () => {
   const asked: unknown[] = [];

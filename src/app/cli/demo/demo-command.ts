@@ -40,7 +40,7 @@ type DemoCall = Call<{ readonly once?: boolean }>;
 export async function demoCommand(call: DemoCall): Promise<number> {
   const { settings, io } = call;
   const { clock, random } = io;
-  const directory = mkdtempSync(join(tmpdir(), 'nodelease-demo-'));
+  const directory = makeFolder();
   const store = new FileLeaseStore({ directory, clock, random });
   try {
     await interruptible(io, (signal) =>
@@ -55,6 +55,15 @@ export async function demoCommand(call: DemoCall): Promise<number> {
     if (error instanceof Interrupted) return exitCodeOfStop(error.signal);
     if (!(error instanceof DemoFailure)) return reportFailure(error, settings, io);
     return fail(io, 'INTERNAL', `the demo failed: ${error.message}`);
+  }
+}
+
+function makeFolder(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), 'nodelease-demo-'));
+  } catch (cause) {
+    const expected = `a folder that this user may write to (${explain(cause)})`;
+    throw new ConfigError('TMPDIR', tmpdir(), expected);
   }
 }
 

@@ -152,6 +152,7 @@ const EXPECTATIONS: Readonly<Record<string, string>> = {
   EACCES: 'a port that this user may listen on (those below 1024 are often reserved)',
   EPERM: 'a port that this user may listen on (those below 1024 are often reserved)',
   EADDRNOTAVAIL: 'an address of this machine',
+  EINVAL: 'an address of this machine, a link-local one with its zone, such as [fe80::1%eth0]:8080',
   EAFNOSUPPORT: 'an address of a kind that this machine has',
   ENOTFOUND: 'a host name that has an address',
   EAI_AGAIN: 'a host name that can be looked up',

@@ -396,7 +396,12 @@ describe('when something goes wrong', () => {
       status: 500,
       body: { error: 'internal', message: expect.not.stringContaining('secret') },
     });
-    expect(failures).toEqual([['GET /v1/service', directory.failure]]);
+    // As it was sent: with an end of line it could forge a line of the log.
+    await ask('/v1/service/a%0Ab');
+    expect(failures).toEqual([
+      ['GET /v1/service', directory.failure],
+      ['GET /v1/service/a%0Ab', directory.failure],
+    ]);
   });
 
   it('a client that has gone is no failure', async () => {

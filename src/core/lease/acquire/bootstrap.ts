@@ -44,7 +44,7 @@ async function bootstrapStep(
   const call = { signal: ending };
   const cluster = await readExistingCluster(session, call);
   if (cluster.config.bootstrapped) return 'known';
-  const absent = absentIds((await session.list(call)).objects, cluster.config.size);
+  const absent = absentIds((await session.list(call)).objects, cluster.config.peak);
   if (absent.length === 0)
     return (await markCluster(session, cluster, 'bootstrapped', call)) === undefined
       ? 'incomplete'

@@ -7,6 +7,7 @@ import { observedAge } from '../../store/observed-age.js';
 import { decodeCluster } from '../model/cluster-config.js';
 import type { Lease, LeaseEvent } from '../model/lease.js';
 import { initializeCluster } from '../operate/initialize.js';
+import { scaleCluster } from '../operate/scale.js';
 import { tuneCluster } from '../operate/tune.js';
 import { readCluster } from '../session/cluster-store.js';
 import { StoreSession } from '../session/store-session.js';
@@ -139,6 +140,31 @@ describe('a store that has gone back', () => {
     await clock.advance(5_000);
     expect(await config()).toMatchObject({ bootstrapped: true });
   });
+
+  it.each(['a task', 'init', 'scale'])(
+    'makes those of ids that the cluster has given up again as well, by %s: it may get them back',
+    async (by) => {
+      const { clock, store, session, start, config } = await scene({ nodes: 3 });
+      const operator = { session, clock, random: seededRandom(98) };
+      const scale = (size: number) => inVirtualTime(clock, scaleCluster({ ...operator, size }));
+      await scale(2);
+      const copy = new Map(store.save());
+      copy.delete('2.json');
+      store.goBack(copy);
+      const { id } = await inVirtualTime(clock, start().lease);
+      expect(id).toBe(0);
+      if (by === 'init') await initializeCluster({ ...operator, wanted: {} });
+      if (by === 'scale') await scale(1);
+      if (by === 'a task') await clock.advance(5_000);
+      expect(await config()).toMatchObject({ bootstrapped: true, peak: 3 });
+      expect(await scale(3)).toMatchObject({ damaged: [] });
+      for (const next of [1, 2]) expect((await inVirtualTime(clock, start().lease)).id).toBe(next);
+      expect(JSON.parse((await store.read('2.json'))?.body ?? '').version / 2 ** 20).toBeCloseTo(
+        clock.now() / 1_000,
+        0,
+      );
+    },
+  );
 
   it('is recorded by a task that does not wait, so that a later one need not', async () => {
     const { clock, store, session, start } = await scene();

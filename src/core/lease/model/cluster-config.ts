@@ -1,3 +1,4 @@
+import { whole } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { LeaseUnreadableError, parseObject, readInteger, readTime } from './lease-codec.js';
 import { DURATION_MS, END_OF_TIME, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-state.js';
@@ -240,8 +241,8 @@ export function decodeCluster(body: string): ClusterConfig {
 /** A change is for people: what cannot be shown is left out. */
 function isChange(change: unknown): change is TimesChange {
   const { at, from, to } = Object(change);
-  const sum = at + from?.durationMs + from?.graceMs + to?.durationMs + to?.graceMs;
-  return Number.isSafeInteger(sum) && at < END_OF_TIME;
+  const times = [at, from?.durationMs, from?.graceMs, to?.durationMs, to?.graceMs];
+  return times.every(whole(0, END_OF_TIME - 1).is);
 }
 
 function readEpoch({ store, mark, settling }: Record<string, unknown>): StoreEpoch {

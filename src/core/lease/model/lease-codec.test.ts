@@ -130,6 +130,19 @@ describe('the native lease format', () => {
     expect(() => nativeCodec.decode('x'.repeat(101), {})).toThrow(`is not JSON: "${'x'.repeat(100)}"`);
   });
 
+  it.each([
+    ['version', JSON.stringify('x'.repeat(200)), `from 1 to ${2 ** 52}, got "${'x'.repeat(99)}`],
+    ['version', '['.repeat(20_000) + ']'.repeat(20_000), `from 1 to ${2 ** 52}, got an object`],
+    ['taskId', '['.repeat(20_000) + ']'.repeat(20_000), 'a non-empty string, got an object'],
+  ])('shows no more than the beginning of a %s that is not usable', (field, value, shown) => {
+    const body = golden('held').replace(new RegExp(`"${field}":[^,]+`), `"${field}":${value}`);
+    expect(() => nativeCodec.decode(body, {})).toThrow(new RegExp(`no usable "${field}": .*${shown}$`));
+  });
+
+  it('leaves out the mark of an epoch that stores would refuse in metadata', () => {
+    expect(nativeCodec.encode({ ...held, epoch: 'é\n' }).metadata).not.toHaveProperty('epoch');
+  });
+
   it('ignores fields that it does not know, and invalid entries of the mapping', () => {
     const body = JSON.stringify({
       ...JSON.parse(golden('held')),
@@ -328,6 +341,8 @@ describe('cluster.json', () => {
       { at: 1.5, from: times, to: times },
       // No date.
       { at: 8.7e15, from: times, to: times },
+      { at: -8.7e15, from: times, to: times },
+      { at: { toString: 1, valueOf: 1 }, from: times, to: times },
     ];
     for (const bad of [{ name: 7 }, { proofFailed: 7 }, { once: 1 }, { tuned: 'x' }])
       expect(decodeCluster(JSON.stringify({ ...config, ...bad }))).toStrictEqual(config);

@@ -162,7 +162,8 @@ function facts({
     expiry: `${timestamp}`,
     ...(sticky !== undefined && { sticky }),
     ...(history && { history }),
-    ...(epoch !== undefined && { epoch }),
+    // That of the settings may be a text that stores refuse.
+    ...(epoch !== undefined && hexMark(epoch) && { epoch }),
   };
 }
 
@@ -221,8 +222,12 @@ function toNumber(text: string): number {
   return /^\d+$/.test(text) ? Number(text) : Number.NaN;
 }
 
-/** Maximum number of characters that are shown of a text that is not JSON. */
+/** Maximum number of characters that are shown of a text from outside. */
 const SHOWN = 100;
+
+/** A nested value may be of any depth. */
+const shown = (value: unknown) =>
+  Object(value) === value ? 'an object' : `${JSON.stringify(value)}`.slice(0, SHOWN);
 
 /** A JSON object's fields. @throws {LeaseUnreadableError} */
 export function parseObject(body: string): Record<string, unknown> {
@@ -252,7 +257,7 @@ export function readInteger(
   const value = fields[name];
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) return value;
   throw new LeaseUnreadableError(
-    `has no usable "${name}": expected a whole number from ${min} to ${max}, got ${JSON.stringify(value)}`,
+    `has no usable "${name}": expected a whole number from ${min} to ${max}, got ${shown(value)}`,
   );
 }
 
@@ -261,12 +266,10 @@ export function readTime(fields: Record<string, unknown>, name: string): number 
   return readInteger(fields, name, 0, END_OF_TIME - 1);
 }
 
-function readString(fields: Record<string, unknown>, name: string): string {
+export function readString(fields: Record<string, unknown>, name: string): string {
   const value = fields[name];
   if (typeof value === 'string' && value !== '') return value;
-  throw new LeaseUnreadableError(
-    `has no usable "${name}": expected a non-empty string, got ${JSON.stringify(value)}`,
-  );
+  throw new LeaseUnreadableError(`has no usable "${name}": expected a non-empty string, got ${shown(value)}`);
 }
 
 /** Known nodes are hints: invalid entries are left out, and the lease stays readable. */

@@ -46,6 +46,10 @@ describe('the tenures of an id', () => {
     expect(pastTenures(tenure(1, undefined, 'c'.repeat(40)))[0]?.taskId).toBe('c'.repeat(40));
   });
 
+  it('are in printable characters without blanks, whatever another program calls itself', () => {
+    expect(tenure(1, undefined, 'a\nb é日\u0000')).toMatch(/\/r\/a\?b\?\?\?\?$/);
+  });
+
   it.each([undefined, '', 'nonsense', '1/2/r/a', '1/2/3/q/a', '-1/2/3/r/a', '1/2/zzzzzzzzzzz/r/a'])(
     'leave out what is no tenure: %j',
     (text) => {

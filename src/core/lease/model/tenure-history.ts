@@ -60,7 +60,9 @@ export function pastTenures(history: TenureHistory | undefined): PastTenure[] {
   });
 }
 
+/** In characters that every store takes for metadata: another program may have written any. */
 function shortened(taskId: string): string {
   const half = TASK_CHARACTERS / 2 - 1;
-  return taskId.length <= TASK_CHARACTERS ? taskId : `${taskId.slice(0, half)}..${taskId.slice(-half)}`;
+  const text = taskId.replace(/[^!-~]/g, '?');
+  return text.length <= TASK_CHARACTERS ? text : `${text.slice(0, half)}..${text.slice(-half)}`;
 }

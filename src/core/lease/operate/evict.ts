@@ -2,7 +2,7 @@ import { checkArguments, whole } from '../../base/arguments.js';
 import { ConfigError, StoreUnusableError } from '../../base/errors.js';
 import type { Retry } from '../../base/retry.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { availability, evicted, leaseKey, MAX_NODE_IDS, revived } from '../model/lease-state.js';
+import { availability, evicted, leaseKey, MAX_NODE_IDS, revived, versionOf } from '../model/lease-state.js';
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { StoreSession } from '../session/store-session.js';
 
@@ -15,6 +15,8 @@ export type Eviction =
       /** How long its holder may still trust the lease, in milliseconds. */
       readonly durationMs: number;
     }
+  /** The holder is gone by itself, and another task has the id, and was left alone: nothing was written. */
+  | { readonly kind: 'ended'; readonly taskId: string; readonly version: number }
   /** No task held the id: nothing was written. */
   | { readonly kind: 'not-held'; readonly state: 'vacant' | 'released' | 'retired' | 'absent' };
 
@@ -51,8 +53,12 @@ export async function evictHolder(
     if (object === undefined) return { kind: 'not-held', state: 'absent' };
     const stored = nativeCodec.decode(object.body, object.metadata);
     const state = nodeId < size ? revived(stored, generation) : stored;
-    // Our own tombstone, whose reply was lost (rule 5).
-    if (state.kind === 'released' && state.version === written?.version) return written;
+    if (written && versionOf(state) >= written.version) {
+      const { taskId, version } = written;
+      // The next holder came first. Else our own tombstone, whose reply was lost (rule 5), or what came after it.
+      const isNext = state.kind === 'held' && state.version === version;
+      return isNext ? { kind: 'ended', taskId, version: version - 1 } : written;
+    }
     if (state.kind !== 'held') return { kind: 'not-held', state: state.kind };
     const expired =
       cluster !== undefined && availability(state, object.age, cluster.config.graceMs).kind === 'free';

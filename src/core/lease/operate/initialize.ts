@@ -68,13 +68,10 @@ export async function initializeCluster(
   const ensured = await whileStoreIsBusy(options)(() => ensureCluster(options));
   const { cluster, created: clusterCreated } = ensured;
   reportOverruled(wanted, cluster.config, emit);
-  if (cluster.config.bootstrapped) {
-    // What the cluster has given up had an object as well, and needs it when it grows again.
-    const damaged = await retry(() => listAbsentIds(session, cluster.config.peak));
-    return { cluster, clusterCreated, created: [], damaged };
-  }
-  const absent = await retry(() => listAbsentIds(session, cluster.config.size));
-  const of = cluster.config.size;
+  // What the cluster has given up had an object as well, and needs it when it grows again.
+  const of = cluster.config.peak;
+  const absent = await retry(() => listAbsentIds(session, of));
+  if (cluster.config.bootstrapped) return { cluster, clusterCreated, created: [], damaged: absent };
   let done = of - absent.length;
   const create = async (id: number, own: AbortSignal) => {
     // Among thousands of writes one may well go wrong. Made twice it does no harm: an object that exists
@@ -102,7 +99,7 @@ export async function initializeCluster(
 async function markWhenComplete(options: InitializeOptions, cluster: StoredCluster): Promise<StoredCluster> {
   const { session } = options;
   const retry = whileStoreIsAway(options);
-  const absent = await retry(() => listAbsentIds(session, cluster.config.size));
+  const absent = await retry(() => listAbsentIds(session, cluster.config.peak));
   if (absent.length > 0) return cluster;
   const marked = await retry(() => markCluster(session, cluster, 'bootstrapped'));
   return marked ?? markWhenComplete(options, await retry(() => readExistingCluster(session)));

@@ -27,6 +27,17 @@ import type { ScaleOutcome } from './scaling.js';
 const untouched = { reopened: 0, retired: 0, forced: [], damaged: [] };
 
 describe('a cluster that grows within the width that it has', () => {
+  it('never gets settings that no task can read, where a number in them is at its limit', async () => {
+    const { scale, bucket } = await scene();
+    const { body, etag } = bucket.read('cluster.json') ?? { body: '', etag: '' };
+    const generation = 2 ** 52;
+    bucket.replace('cluster.json', JSON.stringify({ ...JSON.parse(body), generation }), {}, etag);
+    await expect(scale(5).end()).rejects.toThrow(
+      `cluster.json has no usable "generation": expected a whole number from 0 to ${generation}, got ${generation + 1}`,
+    );
+    expect(JSON.parse(bucket.read('cluster.json')?.body ?? '')).toMatchObject({ size: 4, generation });
+  });
+
   it('gets the new objects, and then the size, without any wait', async () => {
     const { scale, hold, bucket, cluster, read } = await scene();
     hold(0);

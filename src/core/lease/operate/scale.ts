@@ -65,7 +65,7 @@ async function shrink(steps: ScaleSteps, first: StoredCluster): Promise<ScaleOut
     const { size: present, generation, peak, bootstrapped, idWidth } = cluster.config;
     // The other task's settings are newer.
     if (present < size || (begun && present > size)) return { kind: 'superseded', size: present };
-    if (!bootstrapped) await steps.createMissing(0, present);
+    if (!bootstrapped) await steps.createMissing(0, peak);
     if (present > size) {
       const fewer = { size, generation: generation + 1, peak: Math.max(peak, present), bootstrapped: true };
       known = (await steps.change(cluster, fewer)) ?? (await steps.read());

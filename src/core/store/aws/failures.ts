@@ -36,7 +36,9 @@ export function unanswered(
   if (isWithoutCredentials(error))
     return failed('denied', `no AWS credentials found (${credentialHint()})${message}`);
   const noAnswer = `no usable answer from the source of the credentials (${credentialSource()})`;
-  if (isLost) return failed('unreachable', `${ofSession ? 'not sent' : noAnswer}${message}`);
+  // What is no JSON is an answer of that source as well.
+  if (isLost || name === 'SyntaxError')
+    return failed('unreachable', `${ofSession ? 'not sent' : noAnswer}${message}`);
   const status = fieldOf(fieldOf(error, '$metadata'), 'httpStatusCode');
   if (typeof status !== 'number') return failed('rejected', `not sent${message}`);
   if (ofSession) return ofSession(status, name);

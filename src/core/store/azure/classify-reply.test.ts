@@ -114,4 +114,11 @@ describe('a refusal of Blob Storage', () => {
     expect(judged('create', error)).toContain(expected);
     expect(judged('create', error)).toContain(code);
   });
+
+  it('is none where another server answers a read: the SDK misses a header', () => {
+    const error = new RangeError("File download response doesn't contain valid etag header");
+    expect(judged('read', error)).toBe(
+      `rejected, unknown: azblob://acct1/leases: reading 0.json: answered, but not as Blob Storage does: ${error.message}`,
+    );
+  });
 });

@@ -26,6 +26,9 @@ export function classifyReply(error: unknown, request: StoreRequest): 'conflict'
     const why = textOf(error, 'name') === CHAIN_FAILED ? `: ${NO_SOURCE}` : shortMessageOf(error);
     throw failed(isDown ? 'unavailable' : 'denied', 'not-applied', `no Azure credentials found${why}`);
   }
+  // The SDK misses a header in the answer to a read.
+  if (error instanceof RangeError)
+    throw failed('rejected', 'unknown', `answered, but not as Blob Storage does${shortMessageOf(error)}`);
   if (typeof status !== 'number') throw connectionFailure(error, () => failed, request.endpoint);
   const code = headerOf(error, 'response', 'x-ms-error-code') ?? '';
   const said = code === '' ? `HTTP ${status}` : `${code}${shortMessageOf(error)}`;

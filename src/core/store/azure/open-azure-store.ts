@@ -38,7 +38,7 @@ const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
  * `@azure/identity`.
  *
  * @throws {ConfigError} when a package is missing, when the connection string is not one or is of another
- * account, and for credentials of the chain over http
+ * account, for another value of `AZURE_TOKEN_CREDENTIALS`, and for credentials of the chain over http
  */
 export async function openAzureStore(options: AzureStoreOptions): Promise<AzureLeaseStore> {
   const { account, container, endpoint } = checked(options, {
@@ -57,7 +57,11 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
     });
   const given = process.env.AZURE_STORAGE_CONNECTION_STRING;
   if (given) {
-    const service = parse(given, (text) => BlobServiceClient.fromConnectionString(text));
+    const service = usable(
+      'AZURE_STORAGE_CONNECTION_STRING',
+      'a connection string with AccountName, and AccountKey or SharedAccessSignature',
+      () => BlobServiceClient.fromConnectionString(given),
+    );
     const { accountName, credential } = service;
     if (accountName !== account)
       throw new ConfigError('store', url, `the account of AZURE_STORAGE_CONNECTION_STRING, ${accountName}`);
@@ -73,21 +77,23 @@ export async function openAzureStore(options: AzureStoreOptions): Promise<AzureL
     requiredBy(url, '@azure/identity'),
   );
   const address = containerUrl(endpoint ?? `https://${account}.blob.core.windows.net`, account, container);
-  return open(address, renewable(new DefaultAzureCredential(), options));
+  const chain = usable(
+    'AZURE_TOKEN_CREDENTIALS',
+    'dev, prod, or one credential such as ManagedIdentityCredential',
+    () => new DefaultAzureCredential(),
+  );
+  return open(address, renewable(chain, options));
 }
 
 type Credential = Parameters<typeof newPipeline>[0];
 
-function parse<T>(text: string, make: (text: string) => T): T {
+/** What the SDK makes of a variable. @throws {ConfigError} where it cannot */
+function usable<T>(variable: string, expected: string, make: () => T): T {
   try {
-    return make(text);
+    return make();
   } catch {
     // The SDK's message may quote the key.
-    throw new ConfigError(
-      'AZURE_STORAGE_CONNECTION_STRING',
-      '…',
-      'a connection string with AccountName, and AccountKey or SharedAccessSignature',
-    );
+    throw new ConfigError(variable, '…', expected);
   }
 }
 

@@ -80,8 +80,9 @@ export function classifyReply({
     case CODE.unauthenticated:
       return denied(`access denied (${said})`);
     case CODE.exhausted:
-      // No space left for data, or too many requests under way. Reads are still answered.
-      return failed('unavailable', 'not-applied', `${server} takes no more (${said})`);
+      // No space left for data, or too many requests under way. The writes that used up the space are refused, and
+      // applied. Reads are still answered.
+      return failed('unavailable', 'unknown', `${server} takes no more (${said})`);
     case CODE.unimplemented:
       return failed('unsupported', 'not-applied', `not supported by ${server} (${said})`);
     default:

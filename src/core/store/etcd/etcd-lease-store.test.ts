@@ -96,6 +96,34 @@ it('a server of several that does not answer leaves a read to the next one in ti
   socket.destroy();
 });
 
+it('a server that changes the protocol has lost the connection, and holds up no call', async () => {
+  const other = createServer((socket) =>
+    socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+  );
+  const store = open({ endpoints: [`http://${await listening(other)}`] });
+  await expect(store.create('0.json', 'x', {})).rejects.toMatchObject({
+    fault: 'unreachable',
+    outcome: 'unknown',
+    message: expect.stringContaining('connection lost'),
+  });
+});
+
+it('a write that uses up the space may be applied though etcd refuses it: it is not repeated, and its outcome is unknown', async () => {
+  const asked: unknown[] = [];
+  const full = () =>
+    createHttpServer(({ url }, response) => {
+      asked.push(url);
+      response.writeHead(429).end('{"code":8,"message":"etcdserver: mvcc: database space exceeded"}');
+    });
+  const addresses = [await listening(full()), await listening(full())];
+  const store = open({ endpoints: addresses.map((address) => `http://${address}`) });
+  await expect(store.create('0.json', 'x', {})).rejects.toMatchObject({
+    fault: 'unavailable',
+    outcome: 'unknown',
+  });
+  expect(asked).toEqual(['/v3/kv/txn']);
+});
+
 it('a revision that comes again in a cluster that was restored is another state, seen for no time yet', async () => {
   const virtual = new VirtualClock();
   const kv = { key: btoa('p/0.json'), value: btoa('{}\nx'), mod_revision: '7' };

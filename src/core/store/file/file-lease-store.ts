@@ -90,7 +90,12 @@ export class FileLeaseStore extends StoreDriver implements LeaseStore {
     checkArguments({ clock, random });
     super(`file:${directory}`, '');
     this.pollMs = pollMs;
-    this.#directory = resolve(directory);
+    try {
+      this.#directory = resolve(directory);
+    } catch (error) {
+      // The working directory has been removed.
+      throw toStoreError(error, this.url, 'not-applied');
+    }
     this.#ages = new ObjectAges(boot ?? openBootClock({ clock, random }), clock);
     this.#watch = new FolderWatch(this.#directory, clock, pollMs, (name) => KEY.test(name));
   }

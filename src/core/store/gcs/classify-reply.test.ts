@@ -78,6 +78,10 @@ describe('a request without a token', () => {
       { code: 'ENOTFOUND' },
       'unreachable, not-applied: gs://leases: reading: not sent, no Google credentials found: Why not.',
     ],
+    [
+      { cause: { name: 'AbortError' } },
+      'unreachable, not-applied: gs://leases: reading: not sent, no Google credentials found: Why not.',
+    ],
     [{ code: 'ENOENT', path: '/key.json' }, 'denied, not-applied: gs://leases: reading: no Google'],
     [
       { code: 'ERR_OSSL_UNSUPPORTED' },

@@ -56,9 +56,10 @@ export function classifyNoToken(error: unknown, request: StoreRequest, now: numb
   if (typeof status !== 'number') {
     // Of a file there is a path.
     const isLocal = isBadKey || textOf(error, 'path') !== undefined;
-    return networkErrors(error).length > 0 && !isLocal
-      ? failed('unreachable', `not sent, ${said}`)
-      : failed('denied', said);
+    // The library itself gives up a metadata server that does not answer.
+    const isLost =
+      networkErrors(error).length > 0 || textOf(fieldOf(error, 'cause'), 'name') === 'AbortError';
+    return isLost && !isLocal ? failed('unreachable', `not sent, ${said}`) : failed('denied', said);
   }
   const headers = fieldOf(response, 'headers') as { get?(name: string): string | null } | undefined;
   const clock = isClockWrong(headers?.get?.('date') ?? undefined, now)

@@ -115,3 +115,15 @@ it('the console learns of locks as they change hands, of shared data, and of the
     await shared.close();
   }
 });
+
+it('a fault of the console is in its log, as the answer to the request says', async () => {
+  const fault = 'data:text/javascript,URLSearchParams.prototype.getAll=()=>{throw%20new%20Error(7)}';
+  const options = ['--http', '127.0.0.1:0', '--store', `file:${newFolder()}`, '--log-format', 'json'];
+  const server = runCli(['console', ...options], { env: { NODE_OPTIONS: `--import=${fault}` } });
+  const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
+  expect(await (await fetch(`${url}/api/leases?from=1`)).json()).toMatchObject({
+    error: 'internal',
+    message: expect.stringContaining('its log says more'),
+  });
+  await server.waitForOutput(/"level":50.*"msg":"GET \/api\/leases: 7"/);
+});

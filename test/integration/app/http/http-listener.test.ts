@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type HttpListener, type ListenOptions, listen } from '../../../../src/app/http/server/listen.js';
 import { systemClock } from '../../../../src/core/base/system.js';
+import { formatListenAddress } from '../../../../src/core/settings/listen-address.js';
 import { freePort } from '../../../support/servers/free-ports.js';
 import { VirtualClock } from '../../../support/virtual-clock.js';
 
@@ -80,6 +81,12 @@ describe('a listener', () => {
       'a port that no other program listens on (this one is taken)',
     ],
     ['an address of another machine', '192.0.2.1', 0, 'an address of this machine'],
+    [
+      'a link-local address alone',
+      'fe80::1',
+      0,
+      'an address of this machine, a link-local one with its zone',
+    ],
     ['a name that no host has', 'no-host.invalid', 0, 'a host name that'],
   ])('refuses %s, naming the setting and the value', async (_, host, port, expected) => {
     const { address } = await start();
@@ -94,7 +101,7 @@ describe('a listener', () => {
       code: 'CONFIG_INVALID',
       message: expect.stringContaining(`--http: expected ${expected}`),
     });
-    expect(String(error)).toContain(`got "${at.host}:${at.port}"`);
+    expect(String(error)).toContain(`got "${formatListenAddress(at)}"`);
   });
 
   it('leaves the Request and Response of the program as they were', async () => {

@@ -293,7 +293,7 @@ describe('a store that cannot be used says so in one line', () => {
       for (let i = 0; failure === undefined && i < 50; i += 1) {
         failure = await failureOf(store.create(`${i}.json`, 'x'.repeat(100_000), {})).catch(() => undefined);
       }
-      expect(failure?.error).toMatchObject({ fault: 'unavailable', outcome: 'not-applied' });
+      expect(failure?.error).toMatchObject({ fault: 'unavailable', outcome: 'unknown' });
       expect(failure?.text).toMatch(/: \S+ takes no more \(etcdserver: mvcc: database space exceeded\)$/);
       expect(await store.read('0.json')).toMatchObject({ key: '0.json' });
     } finally {
