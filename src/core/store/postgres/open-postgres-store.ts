@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { checked, listOf, NAME, OBJECT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
+import { readFollowing } from '../../base/files.js';
 import { prepareTlsFiles } from '../../base/tls.js';
 import { type LeaseStore, StoreError } from '../lease-store.js';
 import { observedAge } from '../observed-age.js';
@@ -74,8 +74,11 @@ async function passwordFor(url: string, connection: readonly string[]): Promise<
   throw new StoreError(`${url}: ${detail}`, { fault: 'denied', outcome: 'not-applied' });
 }
 
-/** The text of a file; nothing where it cannot be read. */
-const textOf = (path: string) => readFile(path, 'utf8').catch(() => '');
+/** More bytes than all CAs that an operating system trusts have. */
+const MAX_BYTES = 2 ** 20;
+
+/** The text of a file; nothing where it cannot be read. A pipe could keep the process from ending. */
+const textOf = (path: string) => readFollowing(path, MAX_BYTES).then(String, () => '');
 
 const TLS_FILES = { ca: 'PGSSLROOTCERT', cert: 'PGSSLCERT', key: 'PGSSLKEY' } as const;
 
