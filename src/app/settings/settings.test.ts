@@ -499,6 +499,10 @@ describe('the settings of discovery', () => {
       '--address: expected a host name or an IP address, without a port, got "http://x"',
     ],
     [{ address: '' }, '--address: expected a host name or an IP address, without a port, got ""'],
+    [
+      { address: '10.0.0.7:80' },
+      '--address: expected a host name or an IP address, without a port, got "10.0.0.7:80"',
+    ],
     [{ port: '0' }, '--port: expected a whole number from 1 to 65535, got "0"'],
     [{ port: '65536' }, '--port: expected a whole number from 1 to 65535, got "65536"'],
     [

@@ -1,3 +1,7 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
@@ -129,6 +133,17 @@ describe('opening a store', () => {
     const error = await openStore('azblob://acct1/leases', base).catch((failure: unknown) => failure);
     expect(error).toBeInstanceOf(ConfigError);
     expect(String(error)).toMatch(/AZURE_TOKEN_CREDENTIALS: expected dev, prod, or one .*, got "…"$/);
+  });
+
+  it('does not wait for a pipe in place of a file of PostgreSQL', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'nodelease-pipe-'));
+    const pipe = join(folder, 'ca.pem');
+    execFileSync('mkfifo', [pipe]);
+    vi.stubEnv('PGSSLMODE', 'verify-full');
+    vi.stubEnv('PGSSLROOTCERT', pipe);
+    const opening = openStore('postgres://me@127.0.0.1/db/p', base);
+    await expect(opening).rejects.toThrow('PGSSLROOTCERT: expected certificates in PEM');
+    rmSync(folder, { recursive: true });
   });
 
   it('is missing where the folder is relative to one that has been removed', async () => {

@@ -3,11 +3,10 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { ensureCluster } from '../../core/lease/acquire/ensure-cluster.js';
 import { settleEpoch } from '../../core/lease/acquire/settled-epoch.js';
-import type { StoreEpoch } from '../../core/lease/model/cluster-config.js';
+import { SETTLING, type StoreEpoch } from '../../core/lease/model/cluster-config.js';
 import { refuseForeignFolder } from '../../core/lease/model/foreign-cluster.js';
 import { detached, type LeaseListener } from '../../core/lease/model/lease.js';
-import { takenAfterMs } from '../../core/lease/model/lease-state.js';
-import { readCluster } from '../../core/lease/session/cluster-store.js';
+import { changeCluster, readCluster } from '../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { type LeaseStore, StoreError } from '../../core/store/lease-store.js';
@@ -63,21 +62,35 @@ export async function openedLock(options: LockStoreOptions, name?: string): Prom
  * @throws `signal.reason`
  */
 export async function ensureProbed(options: LockStoreOptions): Promise<StoreEpoch | undefined> {
-  const { clock, random, signal, durationMs = 0, store: url } = options;
+  const { clock, random, signal, durationMs = 0 } = options;
   const store = await openedLock(options);
   try {
     const session = new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
-    const call = { session, clock, random, signal, wanted: { nodes: 1 }, emit: detached(options.onEvent) };
+    const emit = detached(options.onEvent);
+    const call = { session, clock, random, signal, wanted: { nodes: 1 }, emit };
     const retry = whileStoreIsAway(call);
     for (;;) {
-      let known = await retry((own) => readCluster(session, own));
-      if (known === undefined && store.remote && typeof url === 'string')
-        await retry(() => refuseForeignAbove(url, options));
-      if (!known?.config.proven) known = (await retry(() => ensureCluster(call))).cluster;
-      if ((await settleEpoch({ ...call, retry }, known)).kind === 'recorded') continue;
-      const { epoch, longestMs, graceMs } = known.config;
-      const until = known.writtenAt + takenAfterMs(Math.max(longestMs, durationMs), graceMs);
-      return epoch?.mark === undefined ? epoch : { ...epoch, settling: clock.monotonic() <= until };
+      const found = await retry((own) => readCluster(session, own));
+      if (found === undefined) await retry(() => refuseForeignAbove(options, store));
+      const known = found?.config.proven ? found : (await retry(() => ensureCluster(call))).cluster;
+      const { epoch, longestMs } = known.config;
+      if (durationMs > longestMs) {
+        // A lost lock may have that duration (rule 15).
+        const again = epoch?.mark === undefined ? epoch : { ...epoch, settling: true };
+        const change = { longestMs: durationMs, ...(again && { epoch: again }) };
+        await retry((own) => changeCluster(session, known, change, own));
+        continue;
+      }
+      const settle = () => settleEpoch({ ...call, retry }, known);
+      let step = await settle();
+      // The first task that has watched for so long records it for all.
+      while (step.kind === 'settling' && known.isObserved) {
+        const sleepMs = step.until + 1 - clock.monotonic();
+        emit({ type: 'waiting', sleepMs, why: SETTLING });
+        await clock.sleep(sleepMs, signal);
+        step = await settle();
+      }
+      if (step.kind !== 'recorded') return epoch;
     }
   } finally {
     await store.close();
@@ -85,7 +98,9 @@ export async function ensureProbed(options: LockStoreOptions): Promise<StoreEpoc
 }
 
 /** Refuses a bucket with another program's cluster, also for a folder in it. @throws {StoreUnusableError} */
-async function refuseForeignAbove(url: string, options: LockStoreOptions) {
+async function refuseForeignAbove(options: LockStoreOptions, { remote }: LeaseStore) {
+  const { store: url } = options;
+  if (!remote || typeof url !== 'string') return;
   const store = await openedStore({ ...options, store: url }, options);
   try {
     const session = new StoreSession(store, options.clock, REQUEST_TIMEOUT_MS);

@@ -1,18 +1,21 @@
 import { expect, it } from 'vitest';
 import { RewindableStore } from '../../../test/support/stores/rewindable-store.js';
+import { timeless } from '../../../test/support/timeless-store.js';
 import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { Clock } from '../../core/base/clock.js';
 // Loaded here, and not by the first lock: virtual time continues while a module is being read.
 import '../../core/lease/acquire/acquire-lease.js';
 import { declareRestored } from '../../core/lease/operate/restored.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
+import { observedAge } from '../../core/store/observed-age.js';
 import { acquireLock, type LockOptions } from './store-lock.js';
 
 const DURATION = 15_000;
 const GRACE = 1_000;
 
-/** Locks on a store that goes back, and tells so itself or not; `file`: each folder has its own epoch. */
-function scene(kind: 'remote' | 'file' | 'silent') {
+/** Locks on a store that goes back, and tells so itself or not; `file`: each folder has its own epoch;
+ * `observed`: it reports no times of writing. */
+function scene(kind: 'remote' | 'observed' | 'file' | 'silent') {
   const clock = new VirtualClock();
   const stores = new Map<string, RewindableStore>();
   let epoch = 1;
@@ -35,12 +38,8 @@ function scene(kind: 'remote' | 'file' | 'silent') {
   let tasks = 0;
   const lock = (name: string, own: LockOptions = {}) => {
     tasks += 1;
-    const options = {
-      store: at,
-      clock: clock as Clock,
-      random: seededRandom(tasks),
-      taskId: `task-${tasks}`,
-    };
+    const store = kind === 'observed' ? (path: string) => observedAge(timeless(at(path)), clock) : at;
+    const options = { store, clock: clock as Clock, random: seededRandom(tasks), taskId: `task-${tasks}` };
     const times = { durationMs: DURATION, graceMs: GRACE };
     return acquireLock(name, { ...options, ...times, ...own });
   };
@@ -50,6 +49,7 @@ function scene(kind: 'remote' | 'file' | 'silent') {
 it.each([
   ['remote', DURATION],
   ['remote', 4 * DURATION],
+  ['observed', 2 * DURATION],
   ['file', DURATION],
   ['silent', DURATION],
 ] as const)(
@@ -77,27 +77,33 @@ it.each([
   },
 );
 
-it('a new lock is given out at once, above all lost tokens, once no lost one can be held', async () => {
-  const { clock, lock, save, goBack } = scene('remote');
-  await inVirtualTime(
-    clock,
-    lock('older').then((held) => held.release()),
-  );
-  goBack(save());
-  await inVirtualTime(
-    clock,
-    lock('older').then((held) => held.release()),
-  );
-  await clock.advance(DURATION + GRACE);
-  const begun = clock.monotonic();
-  const { token } = await inVirtualTime(clock, lock('new', { timeoutMs: 0 }));
-  expect(clock.monotonic() - begun).toBeLessThan(1_000);
-  expect(token).toBeGreaterThan(2 ** 32);
-});
+it.each(['remote', 'observed'] as const)(
+  'a new lock is given out at once, above all lost tokens, once no lost one can be held: %s',
+  async (kind) => {
+    const { clock, lock, save, goBack } = scene(kind);
+    await inVirtualTime(
+      clock,
+      lock('older').then((held) => held.release()),
+    );
+    goBack(save());
+    await inVirtualTime(
+      clock,
+      lock('older').then((held) => held.release()),
+    );
+    await clock.advance(DURATION + GRACE);
+    const begun = clock.monotonic();
+    const { token } = await inVirtualTime(clock, lock('new', { timeoutMs: 0 }));
+    expect(clock.monotonic() - begun).toBeLessThan(1_000);
+    expect(token).toBeGreaterThan(2 ** 32);
+  },
+);
 
 it('a lock is not given out while it may be held where the store goes back when another task has just begun to ask for it', async () => {
   const { clock, at, lock, save, goBack } = scene('remote');
-  await inVirtualTime(clock, lock('older').then((held) => held.release()));
+  await inVirtualTime(
+    clock,
+    lock('older').then((held) => held.release()),
+  );
   const copy = save();
   const lost = await inVirtualTime(clock, lock('younger'));
   const store = at('locks/younger');
@@ -106,6 +112,25 @@ it('a lock is not given out while it may be held where the store goes back when 
     goBack(copy);
   };
   const next = await inVirtualTime(clock, lock('younger'));
+  expect(clock.monotonic()).toBeGreaterThan(lost.deadline);
+  expect(next.token).toBeGreaterThan(2 ** 32);
+});
+
+it('a lost lock of a longer duration is not given out while it may be held, also after one of a shorter duration was', async () => {
+  const { clock, lock, save, goBack } = scene('remote');
+  await inVirtualTime(
+    clock,
+    lock('older').then((held) => held.release()),
+  );
+  const copy = save();
+  const lost = await inVirtualTime(clock, lock('younger', { durationMs: 4 * DURATION }));
+  goBack(copy);
+  await inVirtualTime(
+    clock,
+    lock('older').then((held) => held.release()),
+  );
+  await clock.advance(DURATION + GRACE);
+  const next = await inVirtualTime(clock, lock('younger', { durationMs: 4 * DURATION }));
   expect(clock.monotonic()).toBeGreaterThan(lost.deadline);
   expect(next.token).toBeGreaterThan(2 ** 32);
 });

@@ -1,6 +1,7 @@
 import { rename, rm } from 'node:fs/promises';
 import type { RandomSource } from '../../core/base/clock.js';
-import { readFollowing, writeDurably } from '../../core/base/files.js';
+import { objectIn } from '../../core/base/fields.js';
+import { Damage, readFollowing, unless, writeDurably } from '../../core/base/files.js';
 import type { ConfigValue, ConfigValues } from './read-contexts.js';
 
 /** A configuration that was kept in a file for when ZooKeeper is away. */
@@ -14,12 +15,18 @@ export interface Snapshot extends ConfigValues {
 /** More than any configuration has. */
 const MAX_BYTES = 64 * 2 ** 20;
 
-/** Replaces the file at once. Only its owner may read it. */
+/**
+ * Replaces the file at once. Only its owner may read it.
+ * @throws {Damage} where something else than a snapshot is there: one that is named by mistake is left alone
+ */
 export async function writeSnapshot(
   path: string,
   { of, at, revisions, values }: Snapshot,
   random: Pick<RandomSource, 'hex'>,
 ): Promise<void> {
+  const there = await unless(['ENOENT'], readFollowing(path, MAX_BYTES));
+  if (there?.length && objectIn(there)?.of === undefined)
+    throw new Damage(path, 'no snapshot of a configuration, and left alone');
   const draft = `${path}.${random.hex(6)}.tmp`;
   try {
     const json = JSON.stringify({ of, at, revisions, values: Object.fromEntries(values) });

@@ -70,7 +70,11 @@ export const ANNOUNCING_SETTINGS = {
     sentence: 'the service to announce this node under',
   },
   address: {
-    kind: text('host', /^[A-Za-z0-9._:%-]{1,255}$/, 'a host name or an IP address, without a port'),
+    kind: text(
+      'host',
+      /^(?![^:]*:\d*$)[A-Za-z0-9._:%-]{1,255}$/,
+      'a host name or an IP address, without a port',
+    ),
     default: 'the first of this host that others can reach',
     option: 'zookeeper.address',
     needs: 'zookeeper',

@@ -53,6 +53,8 @@ export interface RepeatedStep extends Step {
    * server catches up, and the attempt is made again.
    */
   answer<T>(value: T): Promise<T>;
+  /** Makes a write that is not to be made twice. Where its reply is lost, or late, the call fails with `unknown`. */
+  once(write: Promise<void>, unknown: (cause: unknown) => Error): Promise<void>;
 }
 
 /** One datum: a scalar or a collection, and what is written there under conditions. */
@@ -202,7 +204,19 @@ export async function attempted<T>(
   let cause: unknown;
   let mayBeDone = false;
   let fresh: string | undefined;
-  const late = () => new ZooKeeperError(`${failure} within ${ms} ms`, 'timeout', 'unknown', path, cause);
+  let unknown: ((cause: unknown) => Error) | undefined;
+  const late = () =>
+    unknown?.(cause) ?? new ZooKeeperError(`${failure} within ${ms} ms`, 'timeout', 'unknown', path, cause);
+  const once: RepeatedStep['once'] = async (write, whenUnknown) => {
+    unknown = whenUnknown;
+    try {
+      await write;
+    } catch (error) {
+      throw isUnknown(error) ? whenUnknown(error) : error;
+    } finally {
+      unknown = undefined;
+    }
+  };
   const limit = timeoutSignal(clock, ms, late, signal);
   const call = { signal: limit.signal, timeoutMs: ms };
   const retry = retrying({
@@ -224,7 +238,7 @@ export async function attempted<T>(
         fresh = sessionId;
         throw STALE;
       };
-      return orAborted(attempt({ session, call, mayBeDone, answer }), limit.signal);
+      return orAborted(attempt({ session, call, mayBeDone, answer, once }), limit.signal);
     });
   } finally {
     limit.release();

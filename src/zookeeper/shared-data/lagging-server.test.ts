@@ -49,3 +49,18 @@ it('data, and an entry of it, that a server does not show yet are removed all th
   expect([...all.tree.znodes.keys()]).toEqual([ROOT, dataFolder(ROOT)]);
   expect(await all.done(all.data.remove('present'))).toBe(false);
 });
+
+it('a list says that it may have been changed where the reply does not come in time', async () => {
+  const { tree, data, done } = behind('persistent');
+  tree.put(PATH, JSON.stringify({ address: ADDRESS, kind: 'list', lifespan: 'persistent' }), undefined);
+  tree.znodes.delete(`${PATH}/${sha256('a')}`);
+  const list = await done(data.list('present'));
+  tree.fault = async (operation, path, apply) => {
+    if (operation !== 'multi' || path !== PATH) return;
+    apply();
+    await new Promise(() => undefined);
+  };
+  await expect(done(list.append('a'))).rejects.toMatchObject({ fault: 'outcome-unknown' });
+  tree.fault = async () => new Promise(() => undefined);
+  await expect(done(list.append('b'))).rejects.toMatchObject({ fault: 'timeout' });
+});

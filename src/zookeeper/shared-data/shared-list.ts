@@ -1,7 +1,7 @@
 import { checkArguments, checked, whole } from '../../core/base/arguments.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { concurrentCalls } from '../client/call-limits.js';
-import { isUnknown, type MultiOperation, type Znode } from '../client/zookeeper.js';
+import type { MultiOperation, Znode } from '../client/zookeeper.js';
 import { CONDITION, type ConditionalCall, SharedDatum } from './collections.js';
 import { holds, reordered, unmoved, versionFor } from './collision-chain.js';
 import { checkNoCondition } from './contributions.js';
@@ -136,13 +136,9 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
   }
 
   /** Made a second time, it would change another element. */
-  async #once(attempt: RepeatedStep, operations: readonly MultiOperation[]): Promise<void> {
-    try {
-      await this.datum.multi(attempt, operations);
-    } catch (error) {
-      if (isUnknown(error)) throw this.datum.outcomeUnknown('the list was changed', error);
-      throw error;
-    }
+  #once(attempt: RepeatedStep, operations: readonly MultiOperation[]): Promise<void> {
+    const unknown = (cause: unknown) => this.datum.outcomeUnknown('the list was changed', cause);
+    return attempt.once(this.datum.multi(attempt, operations), unknown);
   }
 
   #absent(index: number): SharedDataError {

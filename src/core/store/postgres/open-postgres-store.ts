@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { checked, listOf, NAME, OBJECT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
+import { readFollowing } from '../../base/files.js';
 import { prepareTlsFiles } from '../../base/tls.js';
 import { type LeaseStore, StoreError } from '../lease-store.js';
 import { observedAge } from '../observed-age.js';
@@ -11,6 +11,7 @@ import type { ObjectStoreOptions } from '../store-driver.js';
 import { passwordIn } from './password-file.js';
 import { PostgresCluster } from './postgres-cluster.js';
 import { PostgresLeaseStore } from './postgres-lease-store.js';
+import { safeClient } from './safe-client.js';
 
 /**
  * Settings of {@link openPostgresStore}. What they do not say is taken from the variables `PG…`. The prefix is not
@@ -41,9 +42,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const user = options.user || process.env.PGUSER;
   if (!user) throw new ConfigError('store', url, 'a user: postgres://USER@HOST/…, or PGUSER');
   const ssl = await tlsOf(process.env.PGSSLMODE || 'disable');
-  const { Pool } = (await import('pg').catch(requiredBy(url, 'pg'))).default;
+  const { Client, Pool } = (await import('pg').catch(requiredBy(url, 'pg'))).default;
   const pools = servers.map(({ host, port }) =>
     new Pool({
+      Client: safeClient(Client, url),
       host,
       port,
       database,
@@ -74,8 +76,11 @@ async function passwordFor(url: string, connection: readonly string[]): Promise<
   throw new StoreError(`${url}: ${detail}`, { fault: 'denied', outcome: 'not-applied' });
 }
 
-/** The text of a file; nothing where it cannot be read. */
-const textOf = (path: string) => readFile(path, 'utf8').catch(() => '');
+/** More bytes than all CAs that an operating system trusts have. */
+const MAX_BYTES = 2 ** 20;
+
+/** The text of a file; nothing where it cannot be read. A pipe could keep the process from ending. */
+const textOf = (path: string) => readFollowing(path, MAX_BYTES).then(String, () => '');
 
 const TLS_FILES = { ca: 'PGSSLROOTCERT', cert: 'PGSSLCERT', key: 'PGSSLKEY' } as const;
 
