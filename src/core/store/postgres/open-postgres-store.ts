@@ -11,7 +11,6 @@ import type { ObjectStoreOptions } from '../store-driver.js';
 import { passwordIn } from './password-file.js';
 import { PostgresCluster } from './postgres-cluster.js';
 import { PostgresLeaseStore } from './postgres-lease-store.js';
-import { safeClient } from './safe-client.js';
 
 /**
  * Settings of {@link openPostgresStore}. What they do not say is taken from the variables `PG…`. The prefix is not
@@ -42,10 +41,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const user = options.user || process.env.PGUSER;
   if (!user) throw new ConfigError('store', url, 'a user: postgres://USER@HOST/…, or PGUSER');
   const ssl = await tlsOf(process.env.PGSSLMODE || 'disable');
-  const { Client, Pool } = (await import('pg').catch(requiredBy(url, 'pg'))).default;
+  const { Pool } = (await import('pg').catch(requiredBy(url, 'pg'))).default;
   const pools = servers.map(({ host, port }) =>
     new Pool({
-      Client: safeClient(Client, url),
       host,
       port,
       database,
