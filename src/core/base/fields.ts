@@ -27,7 +27,7 @@ export function objectIn(text: Buffer | string): Readonly<Partial<Record<string,
 export const MAX_NESTING = 1_000;
 
 /** Level by level: a recursive walk would exhaust the stack itself. */
-function isTooDeep(value: unknown, { length }: Buffer | string): boolean {
+export function isTooDeep(value: unknown, { length }: Buffer | string): boolean {
   const isNested = (each: unknown) => typeof each === 'object' && each !== null;
   let level = length > MAX_NESTING ? [value].filter(isNested) : [];
   for (let depth = 1; level.length > 0; depth += 1) {

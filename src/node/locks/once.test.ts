@@ -349,7 +349,7 @@ describe('a damaged tick.json', () => {
     [
       'with an object that cannot be shown',
       (body: string) => body.replace(/"taskId":"[^"]+"/, '"taskId":{"toString":1}'),
-      'has no usable "taskId": expected a non-empty string, got an object',
+      'has no usable "taskId": expected a non-empty string, got {"toString":1}',
     ],
     ['that is gone', undefined, 'is gone'],
   ])('%s is refused with advice, and runs nothing; --forget mends it', async (_, spoil, problem) => {

@@ -1,4 +1,5 @@
 import { NodeLeaseError } from '../../base/errors.js';
+import { isObject, isTooDeep, MAX_NESTING } from '../../base/fields.js';
 import { foreignFormatOf } from './foreign-format.js';
 import {
   DURATION_MS,
@@ -225,9 +226,7 @@ function toNumber(text: string): number {
 /** Maximum number of characters that are shown of a text from outside. */
 const SHOWN = 100;
 
-/** A nested value may be of any depth. */
-const shown = (value: unknown) =>
-  Object(value) === value ? 'an object' : `${JSON.stringify(value)}`.slice(0, SHOWN);
+const shown = (value: unknown) => `${JSON.stringify(value)}`.slice(0, SHOWN);
 
 /** A JSON object's fields. @throws {LeaseUnreadableError} */
 export function parseObject(body: string): Record<string, unknown> {
@@ -237,9 +236,10 @@ export function parseObject(body: string): Record<string, unknown> {
   } catch {
     throw new LeaseUnreadableError(`is not JSON: ${JSON.stringify(body.slice(0, SHOWN))}`);
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new LeaseUnreadableError('is not a JSON object');
-  return value as Record<string, unknown>;
+  if (!isObject(value)) throw new LeaseUnreadableError('is not a JSON object');
+  // To show a value of it, or to write it again, would exhaust the stack.
+  if (isTooDeep(value, body)) throw new LeaseUnreadableError(`has more than ${MAX_NESTING} levels of JSON`);
+  return value;
 }
 
 /**
