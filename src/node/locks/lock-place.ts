@@ -3,7 +3,7 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { ensureCluster } from '../../core/lease/acquire/ensure-cluster.js';
 import { settleEpoch } from '../../core/lease/acquire/settled-epoch.js';
-import { SETTLING, type StoreEpoch } from '../../core/lease/model/cluster-config.js';
+import { SETTLING, type WantedSettings } from '../../core/lease/model/cluster-config.js';
 import { refuseForeignFolder } from '../../core/lease/model/foreign-cluster.js';
 import { detached, type LeaseListener } from '../../core/lease/model/lease.js';
 import { changeCluster, readCluster } from '../../core/lease/session/cluster-store.js';
@@ -55,13 +55,15 @@ export async function openedLock(options: LockStoreOptions, name?: string): Prom
  * Ensures that a remote store has passed the probe. The probe costs hundreds of requests, a read of its
  * record one.
  *
- * @returns the epoch of a lock that is not there: if the store has gone back, it may have been lost (rules 10
- * and 12)
+ * @returns what a lock that is not there begins with: if the store has gone back, it may have been lost (rules 10,
+ * 12 and 15)
  * @throws {StoreUnusableError} when the store fails the probe, or has failed one
  * @throws {StoreError}
  * @throws `signal.reason`
  */
-export async function ensureProbed(options: LockStoreOptions): Promise<StoreEpoch | undefined> {
+export async function ensureProbed(
+  options: LockStoreOptions,
+): Promise<Pick<WantedSettings, 'epoch' | 'longestMs'>> {
   const { clock, random, signal, durationMs = 0 } = options;
   const store = await openedLock(options);
   try {
@@ -76,8 +78,8 @@ export async function ensureProbed(options: LockStoreOptions): Promise<StoreEpoc
       const { epoch, longestMs } = known.config;
       if (durationMs > longestMs) {
         // A lost lock may have that duration (rule 15).
-        const again = epoch?.mark === undefined ? epoch : { ...epoch, settling: true };
-        const change = { longestMs: durationMs, ...(again && { epoch: again }) };
+        const again = epoch?.mark !== undefined && { epoch: { ...epoch, settling: true } };
+        const change = { longestMs: durationMs, ...again };
         await retry((own) => changeCluster(session, known, change, own));
         continue;
       }
@@ -90,7 +92,8 @@ export async function ensureProbed(options: LockStoreOptions): Promise<StoreEpoc
         await clock.sleep(sleepMs, signal);
         step = await settle();
       }
-      if (step.kind !== 'recorded') return epoch;
+      if (step.kind === 'settled') return { epoch };
+      if (step.kind === 'settling') return { epoch, longestMs };
     }
   } finally {
     await store.close();

@@ -68,14 +68,15 @@ async function noteRestored(session: StoreSession, call: Call): Promise<number> 
   const { url: store } = session.store;
   const note = (at: StoreSession) => declareRestored({ ...io, session: at });
   const cluster = await note(session);
-  const names = await onStoreAt(call, locksUrl(settings.store), async (at) => {
-    await note(at);
-    return lockNames(at);
-  });
+  const [allLocks, names] = await onStoreAt(
+    call,
+    locksUrl(settings.store),
+    async (at) => [await note(at), await lockNames(at)] as const,
+  );
   await concurrently(names, REQUESTS_AT_ONCE, (name) =>
     onStoreAt(call, locksUrl(settings.store, name), note),
   );
-  if (cluster === undefined && names.length === 0) return fail(io, 'CLUSTER_MISSING', nothingAt(store));
+  if (!cluster && !allLocks && names.length === 0) return fail(io, 'CLUSTER_MISSING', nothingAt(store));
   const part = cluster && (await (await clusterPart()).readPart(session, cluster.config, {}));
   const what = [...(cluster ? ['the cluster'] : []), pluralize(names.length, 'lock')].join(' and ');
   return answer(call, {

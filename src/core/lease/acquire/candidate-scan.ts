@@ -200,10 +200,11 @@ export class CandidateScanner {
    * them.
    */
   #areSettingsInDoubt({ cluster, listing, candidates, scannedAt }: CandidateScan, waited: boolean): boolean {
-    const row = settingsRow(listing);
     const isFound = candidates.length > 0;
-    const haveChanged = row !== undefined && row.etag !== cluster.etag && (waited || !isFound);
-    const areUnseen = waited && isFound && !listing.covers(CLUSTER_KEY);
+    const areShown = listing.covers(CLUSTER_KEY);
+    // A store that has gone back may have lost them.
+    const haveChanged = areShown && settingsRow(listing)?.etag !== cluster.etag && (waited || !isFound);
+    const areUnseen = waited && isFound && !areShown;
     // An absent object is a vacant id only during bootstrap.
     const areOld =
       candidates.some((candidate) => candidate.row === undefined) &&

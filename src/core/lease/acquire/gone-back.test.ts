@@ -166,6 +166,20 @@ describe('a store that has gone back', () => {
     },
   );
 
+  it('ends a task that waits, where the settings are lost as well, and is not flooded by it', async () => {
+    const { clock, store, start } = await scene({ nodes: 1, held: 1 });
+    const flooded = new AbortController();
+    const { lease } = start({ signal: flooded.signal });
+    await clock.advance(2_000);
+    let writes = 0;
+    store.before = (operation) => {
+      if (operation === 'write') writes += 1;
+      if (writes > 20) flooded.abort(new Error('flooded'));
+    };
+    store.goBack(new Map());
+    await expect(inVirtualTime(clock, lease)).rejects.toMatchObject({ code: 'CLUSTER_MISSING' });
+  });
+
   it('is recorded by a task that does not wait, so that a later one need not', async () => {
     const { clock, store, session, start } = await scene();
     await clock.advance(1_000);

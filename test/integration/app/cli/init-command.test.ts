@@ -133,6 +133,18 @@ describe('nodelease init --restored', () => {
     expect(doctor.answer).toMatch(/warn {3}epoch: the store was restarted.*\n(.*\n)*No faults, 1 warning/);
   });
 
+  it('is noted for locks where the copy has none yet', async () => {
+    const store = await newStore('file');
+    const [, url = ''] = store.options;
+    expect(await runInProcess(['init', '--store', `${url}/locks`, '--nodes', '1'])).toMatchObject({
+      code: 0,
+    });
+    expect(await init(store, '--restored')).toMatchObject({
+      code: 0,
+      answer: expect.stringContaining('0 locks noted: the store was restarted, restored or replaced'),
+    });
+  });
+
   it('is refused without a cluster, and together with --repair', async () => {
     const store = await newStore('file');
     expect(await init(store, '--restored')).toMatchObject({
