@@ -24,7 +24,7 @@ export async function writeSnapshot(
   { of, at, revisions, values }: Snapshot,
   random: Pick<RandomSource, 'hex'>,
 ): Promise<void> {
-  const there = await unless(['ENOENT'], readFollowing(path, MAX_BYTES));
+  const there = await unless(['ENOENT', 'EACCES'], readFollowing(path, MAX_BYTES));
   if (there?.length && objectIn(there)?.of === undefined)
     throw new Damage(path, 'no snapshot of a configuration, and left alone');
   const draft = `${path}.${random.hex(6)}.tmp`;
