@@ -14,8 +14,11 @@ export function isObject(value: unknown): value is Readonly<Partial<Record<strin
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** A text, or a `Buffer` with one, which browsers do not have. */
+type Text = Pick<string, 'length' | 'toString'>;
+
 /** The JSON object in a text, or in data; undefined for anything else. Never throws. */
-export function objectIn(text: Buffer | string): Readonly<Partial<Record<string, unknown>>> | undefined {
+export function objectIn(text: Text): Readonly<Partial<Record<string, unknown>>> | undefined {
   const json = parsed(text.toString());
   return isObject(json) && !isTooDeep(json, text) ? json : undefined;
 }
@@ -27,7 +30,7 @@ export function objectIn(text: Buffer | string): Readonly<Partial<Record<string,
 export const MAX_NESTING = 1_000;
 
 /** Level by level: a recursive walk would exhaust the stack itself. */
-export function isTooDeep(value: unknown, { length }: Buffer | string): boolean {
+export function isTooDeep(value: unknown, { length }: Text): boolean {
   const isNested = (each: unknown) => typeof each === 'object' && each !== null;
   let level = length > MAX_NESTING ? [value].filter(isNested) : [];
   for (let depth = 1; level.length > 0; depth += 1) {

@@ -1,4 +1,3 @@
-import { whole } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { LeaseUnreadableError, parseObject, readInteger, readTime } from './lease-codec.js';
 import { DURATION_MS, END_OF_TIME, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-state.js';
@@ -244,7 +243,7 @@ export function decodeCluster(body: string): ClusterConfig {
 function isChange(change: unknown): change is TimesChange {
   const { at, from, to } = Object(change);
   const times = [at, from?.durationMs, from?.graceMs, to?.durationMs, to?.graceMs];
-  return times.every(whole(0, END_OF_TIME - 1).is);
+  return times.every((time) => Number.isSafeInteger(time) && time >= 0 && time < END_OF_TIME);
 }
 
 function readEpoch({ store, mark, settling }: Record<string, unknown>): StoreEpoch {
