@@ -3,10 +3,11 @@ import type { Clock, RandomSource } from '../../core/base/clock.js';
 import { ConfigError } from '../../core/base/errors.js';
 import { ensureCluster } from '../../core/lease/acquire/ensure-cluster.js';
 import { settleEpoch } from '../../core/lease/acquire/settled-epoch.js';
-import { SETTLING, type WantedSettings } from '../../core/lease/model/cluster-config.js';
+import { SETTLING, type StoreEpoch } from '../../core/lease/model/cluster-config.js';
 import { refuseForeignFolder } from '../../core/lease/model/foreign-cluster.js';
 import { detached, type LeaseListener } from '../../core/lease/model/lease.js';
-import { changeCluster, readCluster } from '../../core/lease/session/cluster-store.js';
+import { takenAfterMs } from '../../core/lease/model/lease-state.js';
+import { readCluster } from '../../core/lease/session/cluster-store.js';
 import { whileStoreIsAway } from '../../core/lease/session/store-retry.js';
 import { StoreSession } from '../../core/lease/session/store-session.js';
 import { type LeaseStore, StoreError } from '../../core/store/lease-store.js';
@@ -43,6 +44,7 @@ interface LockStoreOptions extends Omit<StoreOptions, 'store'> {
   readonly signal?: AbortSignal | undefined;
   readonly onEvent?: LeaseListener | undefined;
   readonly durationMs?: number | undefined;
+  readonly graceMs?: number | undefined;
 }
 
 /** Opens the store of a lock, or of all locks. @throws {ConfigError} */
@@ -55,16 +57,14 @@ export async function openedLock(options: LockStoreOptions, name?: string): Prom
  * Ensures that a remote store has passed the probe. The probe costs hundreds of requests, a read of its
  * record one.
  *
- * @returns what a lock that is not there begins with: if the store has gone back, it may have been lost (rules 10,
- * 12 and 15)
+ * @returns the epoch of a lock that is not there: if the store has gone back, it may have been lost (rules 10
+ * and 12)
  * @throws {StoreUnusableError} when the store fails the probe, or has failed one
  * @throws {StoreError}
  * @throws `signal.reason`
  */
-export async function ensureProbed(
-  options: LockStoreOptions,
-): Promise<Pick<WantedSettings, 'epoch' | 'longestMs'>> {
-  const { clock, random, signal, durationMs = 0 } = options;
+export async function ensureProbed(options: LockStoreOptions): Promise<StoreEpoch | undefined> {
+  const { clock, random, signal, durationMs = 0, graceMs = 0 } = options;
   const store = await openedLock(options);
   try {
     const session = new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
@@ -75,25 +75,23 @@ export async function ensureProbed(
       const found = await retry((own) => readCluster(session, own));
       if (found === undefined) await retry(() => refuseForeignAbove(options, store));
       const known = found?.config.proven ? found : (await retry(() => ensureCluster(call))).cluster;
-      const { epoch, longestMs } = known.config;
-      if (durationMs > longestMs) {
-        // A lost lock may have that duration (rule 15).
-        const again = epoch?.mark !== undefined && { epoch: { ...epoch, settling: true } };
-        const change = { longestMs: durationMs, ...again };
-        await retry((own) => changeCluster(session, known, change, own));
-        continue;
-      }
+      const { config, isObserved, writtenAt } = known;
+      const { epoch } = config;
+      // A lock that is lost may have the duration that is asked for.
+      const longestMs = Math.max(config.longestMs, durationMs);
+      const until = writtenAt + takenAfterMs(longestMs, Math.max(config.graceMs, graceMs));
       const settle = () => settleEpoch({ ...call, retry }, known);
       let step = await settle();
       // The first task that has watched for so long records it for all.
-      while (step.kind === 'settling' && known.isObserved) {
-        const sleepMs = step.until + 1 - clock.monotonic();
+      while (step.kind === 'settling' && isObserved) {
+        const sleepMs = until + 1 - clock.monotonic();
         emit({ type: 'waiting', sleepMs, why: SETTLING });
         await clock.sleep(sleepMs, signal);
         step = await settle();
       }
-      if (step.kind === 'settled') return { epoch };
-      if (step.kind === 'settling') return { epoch, longestMs };
+      if (step.kind === 'recorded') continue;
+      const settling = !isObserved && clock.monotonic() <= until;
+      return epoch?.mark === undefined ? epoch : { ...epoch, settling };
     }
   } finally {
     await store.close();

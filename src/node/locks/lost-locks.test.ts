@@ -134,19 +134,3 @@ it('a lost lock of a longer duration is not given out while it may be held, also
   expect(clock.monotonic()).toBeGreaterThan(lost.deadline);
   expect(next.token).toBeGreaterThan(2 ** 32);
 });
-
-it.each(['remote', 'observed', 'file'] as const)(
-  'a lost lock of a longer duration is not given out while it may be held to a task of a shorter one: %s',
-  async (kind) => {
-    const { clock, lock, save, goBack } = scene(kind);
-    await inVirtualTime(
-      clock,
-      lock('older', { durationMs: 4 * DURATION }).then((held) => held.release()),
-    );
-    const copy = save();
-    const lost = await inVirtualTime(clock, lock('younger', { durationMs: 4 * DURATION }));
-    goBack(copy);
-    await inVirtualTime(clock, lock('younger'));
-    expect(clock.monotonic()).toBeGreaterThan(lost.deadline);
-  },
-);

@@ -96,8 +96,8 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
     if (typeof place !== 'string') await place.close();
   };
   try {
-    const begun = await ensureProbed(known);
-    const wanted = { nodes: 1, probed: true, ...begun, acquireTimeoutMs, store: place, onLeaseEvent };
+    const epoch = await ensureProbed(known);
+    const wanted = { nodes: 1, probed: true, epoch, acquireTimeoutMs, store: place, onLeaseEvent };
     const node = await holdNode({ ...known, ...wanted });
     if (node.lease.id === 0) return handleOf(name, node, end);
     await node.end({ workEnded: true });

@@ -133,8 +133,6 @@ export interface WantedSettings {
   readonly probed?: boolean | undefined;
   /** The epoch of a new cluster. @default the first one, of what the store reports */
   readonly epoch?: StoreEpoch | undefined;
-  /** The longest duration that a lost cluster may have had in its place, in milliseconds. @default its own */
-  readonly longestMs?: number | undefined;
 }
 
 /** Defaults of a new cluster. The grace is longer if {@link leastGraceMs} is. */
@@ -163,7 +161,7 @@ export function newCluster(wanted: WantedSettings): ClusterConfig {
     name: wanted.clusterName,
     durationMs,
     graceMs,
-    longestMs: Math.max(durationMs, wanted.longestMs ?? 0),
+    longestMs: durationMs,
     idWidth: idWidthFor(nodes),
     idFloor: 0,
     bootstrapped: false,

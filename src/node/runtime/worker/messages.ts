@@ -19,7 +19,7 @@ type CloneableOptions = Omit<AcquireLeaseOptions, OfOneThread>;
 /** Of options that have more, those for the thread. An option that is forgotten here does not compile. */
 export function forThread(options: CloneableOptions): Required<CloneableOptions> {
   const { taskId, cluster, clusterName, nodes, durationMs, graceMs, probed, acquireTimeoutMs } = options;
-  const { epoch, longestMs, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
+  const { epoch, waitPollMs, settingsIntervalMs, sticky, preferId, stickyWaitMs } = options;
   return {
     taskId,
     cluster,
@@ -29,7 +29,6 @@ export function forThread(options: CloneableOptions): Required<CloneableOptions>
     graceMs,
     probed,
     epoch,
-    longestMs,
     acquireTimeoutMs,
     waitPollMs,
     settingsIntervalMs,
