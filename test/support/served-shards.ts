@@ -83,7 +83,6 @@ export function servedShards() {
     const lease = await inVirtualTime(clock, acquiring);
     monitor.hold(lease);
     await inVirtualTime(clock, publisher.takePart(lease, log));
-    publisher.isWorking = true;
     return {
       ...{ lease, publisher, lines, isAway, messages },
       ask: (path: string, init?: RequestInit) => app.request(path, init),

@@ -342,8 +342,9 @@ describe('an audit', () => {
 
   it('knows what precedes the first write of an object where a store keeps no times, as etcd', () => {
     const { put, lease, tick, judged } = scene();
-    for (const key of ['0.json', 'locks/a/tick.json']) put(key, -Infinity, undefined);
+    for (const key of ['0.json', '1.json', 'locks/a/tick.json']) put(key, -Infinity, undefined);
     lease(-Infinity, held(1));
+    put('1.json', -Infinity, nativeCodec.encode(held(2 ** 41, { epoch: 'b'.repeat(16) })));
     tick(-Infinity);
     expect(judged().breaches).toEqual([]);
   });

@@ -249,7 +249,9 @@ export class Audit {
 
 /** Whether nothing says that there was an object before this state of it. */
 function isFirstOf({ lease, map }: State, { settings }: Folder): boolean {
-  if (lease) return versionOf(lease) < 2;
+  // In a new epoch the first version leaps (rule 12).
+  const isNew = lease?.kind === 'held' && lease.epoch !== undefined && lease.history === undefined;
+  if (lease) return isNew || versionOf(lease) < 2;
   if (!map) return true;
   // The first map of a series is the first one of all, unless there was one in an earlier series (T10).
   const floors = settings.flatMap(({ shards }) => (shards ? [shards] : []));

@@ -53,7 +53,8 @@ export class ProgramShards {
   #heardAt = Number.NEGATIVE_INFINITY;
   /** Whether programs have said that all work has ended, and none has come since. */
   #haveEnded = false;
-  #isWorking = false;
+  /** Programs may follow before this process has begun its own work. */
+  #isWorking = true;
   #isLeaving = false;
 
   /** @param onChange is called once for all that changes in a turn of the event loop */

@@ -1,7 +1,7 @@
 import { link, lstat, rename, rm } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { parsed } from '../base/fields.js';
-import { codeOf, syncFolder, unless, writeDurably } from '../base/files.js';
+import { codeOf, readRegular, SMALL_FILE, syncFolder, unless, writeDurably } from '../base/files.js';
 import { HeldTree } from './held-tree.js';
 
 /**
@@ -45,6 +45,12 @@ export function decodeMarker(text: string, version: number): Marker | string {
     version,
     initializedFrom: typeof initializedFrom === 'number' ? initializedFrom : null,
   };
+}
+
+/** Whether the directory of `version` is valid. @throws where its marker is no file */
+export async function isMarked(directory: string, version: number): Promise<boolean> {
+  const text = (await readRegular(join(directory, MARKER), SMALL_FILE))?.toString() ?? '';
+  return typeof decodeMarker(text, version) !== 'string';
 }
 
 /**

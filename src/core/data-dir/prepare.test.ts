@@ -291,6 +291,20 @@ describe('the files of the version before', () => {
     ]);
   });
 
+  it.each([
+    ['removes its marker', (marker: string) => rmSync(marker)],
+    ['brings the marker of another version', (marker: string) => writeFileSync(marker, '{"version":1}')],
+  ])('are kept where a program that fetches a backup %s', async (_, change) => {
+    makeVersion(root, 3, 1, TREE);
+    const { end } = await prepare(2);
+    change(join(at(2), MARKER));
+    writeFileSync(join(at(2), 'new'), 'data');
+    await end();
+    expect(await prepare(3)).toMatchObject({ restored: true });
+    expect(readFileSync(join(at(3), 'new'), 'utf8')).toBe('data');
+    expect(inode(3, 'new')).toBe(inode(2, 'new'));
+  });
+
   it('are the same files while they are linked: writing in place changes both, replacing one does not', async () => {
     await markEnded(makeVersion(root, 3, 1, TREE));
     await prepare(2);

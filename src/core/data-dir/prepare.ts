@@ -13,7 +13,7 @@ import { DataDirError, toDataDirError } from './data-dir-error.js';
 import { type DataDirEvent, type DataDirOptions, DEFAULT_RETENTION } from './data-dir-options.js';
 import { exclusionOf } from './exclude.js';
 import { HeldTree } from './held-tree.js';
-import { hasEnded, markEnded, unmarkEnded, writeMarker } from './marker.js';
+import { hasEnded, isMarked, markEnded, unmarkEnded, writeMarker } from './marker.js';
 import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from './versions.js';
 
 // Fencing for files: each tenure has its own directory, so no other tenure sees what a stale holder still
@@ -70,7 +70,7 @@ export interface PreparedDataDir {
   readonly path: string;
   /** Whether it was made from an older version; otherwise it was empty. */
   readonly restored: boolean;
-  /** Records that the work in it has ended, as `markEnded` does. */
+  /** Records that the work in it has ended, as `markEnded` does, and that it is valid, if that record is gone. */
   end(): Promise<void>;
 }
 
@@ -149,13 +149,15 @@ class Preparation {
     this.#check();
     await unless(['ENOENT'], tree.entry(this.#own, rmdir));
     await tree.entry(this.#own, (at) => mkdir(at, source ? 0o700 : 0o777));
+    const initializedFrom = source?.dir.version ?? null;
+    const mark = (at: string, before?: () => Promise<void>) =>
+      writeMarker(at, { initializedAt: clock.now(), version, initializedFrom }, before);
     try {
       await tree.within(this.#nodeDir, syncFolder);
       await tree.within(this.#own, async (at) => {
         if (source) mode = await this.#fill(source);
         this.#check();
-        const marker = { initializedAt: clock.now(), version, initializedFrom: source?.dir.version ?? null };
-        await writeMarker(at, marker, async () => {
+        await mark(at, async () => {
           if (source && mode === 'link') await tree.within(source.dir.path, unmarkEnded);
         });
       });
@@ -169,8 +171,13 @@ class Preparation {
     this.#emit({ type: 'prepared', path: this.path, from: source?.dir.version ?? null, mode, ...counts });
     await this.#remove(obsoleteOf(await versionsIn(tree, this.#nodeDir), retention).map(({ path }) => path));
     this.#check();
-    // With copies, other programs' work may be left: `serve` cannot know.
-    const end = async () => (this.options.copy ? undefined : markEnded(this.path));
+    const end = async () => {
+      // A program that fetches a backup may have removed the marker, or brought that of another version.
+      const keep = async (at: string) => ((await isMarked(at, version)) ? undefined : mark(at));
+      await tree.within(this.#own, keep).catch(() => undefined);
+      // With copies, other programs' work may be left: `serve` cannot know.
+      if (!this.options.copy) await markEnded(this.path);
+    };
     return { path: this.path, restored: source !== undefined, end };
   }
 

@@ -19,7 +19,7 @@ describe('the versions of a node id', () => {
     makeVersion(root, 3, 5, {}, '{"initializedAt":1,"version":9}');
     makeVersion(root, 3, 6, {}, 'oops');
     const nodeDir = join(root, 'node-3');
-    for (const name of ['vx', 'v05', 'v', 'v2.removed', 'lost+found']) mkdirSync(join(nodeDir, name));
+    for (const name of ['vx', 'v05', 'v-5', 'v', 'v2.removed', 'lost+found']) mkdirSync(join(nodeDir, name));
     writeFileSync(join(nodeDir, 'v7'), '');
     symlinkSync('v2', join(nodeDir, 'v8'));
     mkdirSync(join(nodeDir, 'v9', 'directory-initialized.json'), { recursive: true });

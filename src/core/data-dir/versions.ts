@@ -91,6 +91,8 @@ async function look(tree: HeldTree, version: number, path: string): Promise<Vers
 function numbered(names: readonly string[], prefix: string): number[] {
   const number = (name: string) => Number(name.slice(prefix.length));
   return names
-    .filter((name) => Number.isSafeInteger(number(name)) && name === prefix + number(name))
+    .filter(
+      (name) => Number.isSafeInteger(number(name)) && number(name) >= 0 && name === prefix + number(name),
+    )
     .map(number);
 }

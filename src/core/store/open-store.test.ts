@@ -30,6 +30,8 @@ const withoutRegion = () => {
   vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', '/nonexistent/credentials');
 };
 
+const WITHOUT_CONTAINER = 'the server’s URL without the container';
+
 describe('opening a store', () => {
   it.each([
     ['s3://leases/prod', 's3://leases/prod', true],
@@ -51,6 +53,9 @@ describe('opening a store', () => {
     ['s3://leases', '127.0.0.1:9000', 'an http or https URL'],
     ['s3://leases', 'http://127.0.0.1:9000/?x=1', 'an http or https URL'],
     ['s3://leases', '', 'an http or https URL'],
+    ['azblob://acct1/leases/p', 'https://acct1.blob.core.windows.net/leases/', WITHOUT_CONTAINER],
+    ['azblob://acct1/leases', 'https://127.0.0.1:10000/acct1/leases', WITHOUT_CONTAINER],
+    ['gs://leases/p', 'http://127.0.0.1:4443/leases', 'the server’s URL without the bucket'],
   ])('%s with the endpoint %j is refused with the reason', async (value, endpoint, reason) => {
     const opening = openStore(value, { ...base, endpoint });
     await expect(opening).rejects.toThrow(ConfigError);

@@ -129,6 +129,20 @@ describe('a store URL', () => {
         prefix: 'p',
       },
     ],
+    [
+      'postgres://me@db-1/leases/p/,db-2/leases/p/',
+      {
+        kind: 'postgres',
+        url: 'postgres://me@db-1,db-2/leases/p',
+        servers: [
+          { host: 'db-1', port: 5432, address: 'db-1:5432' },
+          { host: 'db-2', port: 5432, address: 'db-2:5432' },
+        ],
+        user: 'me',
+        database: 'leases',
+        prefix: 'p',
+      },
+    ],
   ])('%s is understood', (value, expected) => {
     const { kind, ...parts } = parseStoreUrl(value);
     expect({ kind: kind.schemes[0], ...parts }).toEqual(expected);

@@ -7,7 +7,7 @@ import {
   UNREACHABLE,
   writesTick,
 } from '../../../test/support/once-scene.js';
-import { inVirtualTime, type VirtualClock } from '../../../test/support/virtual-clock.js';
+import { inVirtualTime, seededRandom, type VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { MemoryCall } from '../../core/store/memory/memory-lease-store.js';
 import type { OnceOptions } from './once.js';
 
@@ -141,6 +141,18 @@ describe('a tick', () => {
     const next = await inVirtualTime(clock, early);
     expect(next).toMatchObject({ tick: tick + HOUR, missed: 0 });
     await next?.complete();
+  });
+
+  it('has its lock waited for as long as was asked, whatever it waits so that not all hosts ask at once', async () => {
+    const { process, once, clock, tick } = await hourly();
+    const long = await once(process());
+    await toHour(clock);
+    const late = Object.assign(seededRandom(1), { next: () => 0.999 });
+    const next = process().once({ every: '1h', timeoutMs: 3_000, random: late });
+    next.catch(() => undefined);
+    await clock.advance(6_000);
+    await long?.complete();
+    expect(await inVirtualTime(clock, next)).toMatchObject({ tick: tick + HOUR });
   });
 
   it('is kept from a host with the schedule of another parser', async () => {

@@ -128,13 +128,15 @@ async function openClaims(store: LockStore, options: OnceOptions) {
     // A task waits for one tick, also while another one runs on: the next call is for the next one.
     const latest = { due: last, soon: only === undefined ? last : 0 };
     for (let waitMs = 0; ; ) {
-      await sleepUntil(clock, clock.monotonic() + waitMs + random.next() * jitterMs, signal);
+      const pauseMs = waitMs + random.next() * jitterMs;
+      // The time-out is for the lock.
+      until += pauseMs;
+      await sleepUntil(clock, clock.monotonic() + pauseMs, signal);
       const state = await ticks.look(signal);
       const { status, tick } = state;
       if (status === 'claimed' || tick > latest[status]) return undefined;
       latest[status] = tick;
       waitMs = status === 'soon' ? state.waitMs : 0;
-      until += waitMs;
       try {
         const lock = status === 'due' && (await ticks.whileDue(tick, acquire, signal));
         const run = lock && (await claim(lock));

@@ -119,8 +119,8 @@ export async function acquireLock(name: string, options: LockOptions = {}): Prom
 /** The options, those that were left out too. */
 export async function withDefaults(options: LockOptions) {
   const { store = DEFAULT_STORE, clock = systemClock, random = systemRandom } = options;
-  const taskId = options.taskId ?? (await ownNames(options)).taskId;
-  return { ...options, store, clock, random, taskId };
+  // Copied before the wait, in which their owner may change them.
+  return { ...options, store, clock, random, taskId: options.taskId ?? (await ownNames(options)).taskId };
 }
 
 function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise<void>): StoreLock {

@@ -149,6 +149,17 @@ describe('acquire', () => {
     await lease.release();
     expect([lease.isValid(), lease.signal.aborted]).toEqual([false, false]);
   });
+
+  it('keeps to the options as they were when it was called', async () => {
+    const seen: string[] = [];
+    const options: { -readonly [Key in keyof AcquireOptions]: AcquireOptions[Key] } = { store: 'memory:' };
+    const acquiring = ['a', 'b'].map((taskId) => {
+      options.onEvent = ({ type }) => type === 'acquired' && seen.push(taskId);
+      return acquire(options);
+    });
+    for (const lease of await Promise.all(acquiring)) await lease.release();
+    expect(seen.sort()).toEqual(['a', 'b']);
+  });
 });
 
 describe('acquire with a monitor', () => {

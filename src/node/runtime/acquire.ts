@@ -209,8 +209,10 @@ export interface ManagedLease extends Lease {
  * @throws {LeaseLostError} when the lease is lost while it is prepared
  * @throws `signal.reason` when `signal` aborts first
  */
-export async function acquire(options: AcquireOptions = {}): Promise<ManagedLease> {
-  checked(options, {}, 'options', []);
+export async function acquire(given: AcquireOptions = {}): Promise<ManagedLease> {
+  checked(given, {}, 'options', []);
+  // Their owner may change them while this waits.
+  const options = { ...given };
   checkMonitor(options.monitor);
   try {
     checkAcquireOptions(options);

@@ -115,7 +115,6 @@ class Sidecar implements Workload {
     void aborted(lease.signal).then((error) => this.#loss.abort(error));
     const forget = waitFile && this.#keepWritten(waitFile, url);
     routing?.begin();
-    if (served) served.isWorking = true;
     const retired = new AbortController();
     const forgetRetirement = onRetirement(lease, () => {
       if (onRetire === 'stop') return retired.abort(lease.retiring.reason);
@@ -129,6 +128,8 @@ class Sidecar implements Workload {
       aborted(retired.signal),
     ]);
     forgetRetirement();
+    // It may come while the first one's end is prepared.
+    const hurry = this.#secondSignal();
     monitor.stopping(whyStopping(lease));
     forget?.();
     // Before anything else is given back: no program should begin with a node id that is about to go.
@@ -142,7 +143,7 @@ class Sidecar implements Workload {
     await routing?.withdraw();
     if (end instanceof Interrupted && lease.isValid()) {
       const exitCode = logEnd(end, log);
-      const workEnded = (await served?.leave(lease, this.#secondSignal())) ?? true;
+      const workEnded = (await served?.leave(lease, hurry)) ?? true;
       if (workEnded || lease.isValid()) return { exitCode, workEnded };
     }
     if (end instanceof LeaseRetiringError)

@@ -183,6 +183,7 @@ async function runWith(
     http?.monitor.stopping();
     // Whatever has happened: the command is not asked any more.
     void routing?.withdraw();
+    if (!workEnded) served?.ended('expires');
     // A lost lease has nothing left to release.
     await Promise.all([unprotect?.(), endNode({ workEnded, release: workEnded && lease.isValid() })]);
   }

@@ -99,7 +99,10 @@ function usable<T>(variable: string, expected: string, make: () => T): T {
 
 function containerUrl(endpoint: string, account: string, container: string): string {
   const { host, origin, pathname } = new URL(endpoint);
-  const base = `${origin}${pathname.replace(/\/$/, '')}`;
+  const path = pathname.replace(/\/$/, '');
+  const base = `${origin}${path}`;
+  if (container !== account && path.endsWith(`/${container}`))
+    throw new ConfigError('endpoint', endpoint, 'the server’s URL without the container');
   const isOfAccount = host.startsWith(`${account}.`) || base.endsWith(`/${account}`);
   return `${base}${isOfAccount ? '' : `/${account}`}/${container}`;
 }

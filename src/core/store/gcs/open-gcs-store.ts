@@ -1,5 +1,6 @@
 import { callWithTimeout } from '../../base/abort.js';
 import { checked, NAME, TEXT } from '../../base/arguments.js';
+import { ConfigError } from '../../base/errors.js';
 import { HttpClient } from '../http-client.js';
 import { requiredBy } from '../optional-package.js';
 import { checkEndpoint } from '../store-kind.js';
@@ -26,9 +27,11 @@ export async function openGcsStore(options: GcsStoreOptions): Promise<GcsLeaseSt
   checked(options, { bucket: NAME, prefix: TEXT });
   const emulator = process.env.STORAGE_EMULATOR_HOST || undefined;
   const server = options.endpoint ?? (emulator?.includes('://') === false ? `http://${emulator}` : emulator);
-  if (server !== undefined)
-    checkEndpoint(server, options.endpoint === undefined ? 'STORAGE_EMULATOR_HOST' : 'endpoint');
+  const label = options.endpoint === undefined ? 'STORAGE_EMULATOR_HOST' : 'endpoint';
+  if (server !== undefined) checkEndpoint(server, label);
   const endpoint = new URL(server ?? 'https://storage.googleapis.com').href.replace(/\/$/, '');
+  if (new URL(endpoint).pathname.endsWith(`/${options.bucket}`))
+    throw new ConfigError(label, server, 'the server’s URL without the bucket');
   const authorize = endpoint.startsWith('https:')
     ? await defaultCredentials(`gs://${options.bucket}`, options)
     : async () => ({});

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { checked, listOf, NAME, OBJECT } from '../../base/arguments.js';
 import { ConfigError } from '../../base/errors.js';
 import { readFollowing } from '../../base/files.js';
+import { ensureHome } from '../../base/host/facts.js';
 import { prepareTlsFiles } from '../../base/tls.js';
 import { type LeaseStore, StoreError } from '../lease-store.js';
 import { observedAge } from '../observed-age.js';
@@ -40,6 +41,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   });
   const user = options.user || process.env.PGUSER;
   if (!user) throw new ConfigError('store', url, 'a user: postgres://USER@HOST/…, or PGUSER');
+  ensureHome(process.env);
   const ssl = await tlsOf(process.env.PGSSLMODE || 'disable');
   const { Pool } = (await import('pg').catch(requiredBy(url, 'pg'))).default;
   const pools = servers.map(({ host, port }) =>

@@ -8,7 +8,7 @@ export const POSTGRES: StoreKind<PostgresStoreOptions> = {
   schemes: ['postgres', 'postgresql'],
   form: 'postgres://USER@HOST:5432/DB/prefix',
 
-  parse(text, { fail }) {
+  parse(text, { scheme, fail }) {
     const [, user = '', password, rest = ''] = /^(?:([^/:@]*)(:[^/]*)?@)?(.*)$/s.exec(text) ?? [];
     if (password !== undefined)
       fail(`no password in the URL, but in PGPASSWORD or a password file (PGPASSFILE): ${SUCH_AS}`);
@@ -26,7 +26,9 @@ export const POSTGRES: StoreKind<PostgresStoreOptions> = {
     const prefix = parsePrefix(below, SUCH_AS, fail);
     if (database === '' || prefix === '')
       fail(`a database, and a prefix that no other fleet has, in ${SUCH_AS}`);
-    return { servers, user: decoded(user), database: decoded(database), prefix };
+    // Once: what is appended for a lock belongs to all servers.
+    const url = `${scheme}://${text.replaceAll(`/${path},`, ',').replace(/\/$/, '')}`;
+    return { url, servers, user: decoded(user), database: decoded(database), prefix };
   },
 
   open: async (options) => (await import('./open-postgres-store.js')).openPostgresStore(options),

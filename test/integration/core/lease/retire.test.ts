@@ -232,12 +232,16 @@ describe('a sidecar whose node id is retired', () => {
     const store = await newStore('file');
     await holdFirst(store);
     const file = join(newFolder(), 'node.json');
-    const sidecar = serve(store, '--wait-file', file, '--on-retire', 'stop', '--task-id', 'second');
-    await facts(await urlOf(sidecar), { ready: true });
+    const options = ['--on-retire', 'stop', '--task-id', 'second', '--shards', '4'];
+    const sidecar = serve(store, '--wait-file', file, ...options);
+    const url = await urlOf(sidecar);
+    await facts(url, { ready: true });
     await until(() => existsSync(file));
+    const shardEvents = await fetch(`${url}/shards/events`);
     const scaling = scaleDown(store);
     expect(await exitOf(sidecar), sidecar.stderr()).toBe(76);
     expect(existsSync(file)).toBe(false);
+    expect(await shardEvents.text()).toMatch(/^event: end\ndata: {"reason":"expires"}$/m);
     expect(sidecar.stderr()).toMatch(/ending: the node id is being retired, and left to expire/);
     expect(sidecar.stderr()).not.toMatch(/lease released|"event":"lost"/);
     // As after every end without a release: retired once it has expired, at a version that refuses the

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { syncBuiltinESMExports } from 'node:module';
+import os, { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -339,6 +340,20 @@ describe('a store that cannot be used says so in one line', () => {
     vi.stubEnv('PGPASSFILE', '/nowhere');
     vi.stubEnv('PGPASSWORD', 'se:cret');
     expect(await (await open(url)).read('0.json')).toBeUndefined();
+  });
+
+  it('no home where a password file could be, and PGPASSWORD is used', async () => {
+    const { homedir } = os;
+    os.homedir = () => process.env.HOME || expect.fail('this user has no home');
+    syncBuiltinESMExports();
+    vi.stubEnv('HOME', '');
+    vi.stubEnv('PGPASSWORD', 'se:cret');
+    try {
+      expect(await (await open(urlOf({ user: 'locked' }))).read('0.json')).toBeUndefined();
+    } finally {
+      os.homedir = homedir;
+      syncBuiltinESMExports();
+    }
   });
 
   it('too many connections', async () => {
