@@ -28,7 +28,8 @@ app.post('/orders', async (request, response) => {
   // The ids come a request to the store later than the lease. Whether that is valid costs no request: it compares clocks.
   if (!ids || !lease.isValid()) return response.status(503).json({ error: 'this process holds no node id' });
   const order = { id: String(ids.next()), node: lease.id, version: lease.version, item: request.body?.item };
-  const answer = await fetch(DATABASE, { method: 'POST', body: JSON.stringify(order) });
+  const signal = AbortSignal.timeout(5_000);
+  const answer = await fetch(DATABASE, { method: 'POST', body: JSON.stringify(order), signal });
   if (answer.status === 409) return response.status(503).json(await answer.json());
   if (!answer.ok) throw new Error(`the database answered ${answer.status}`);
   response.status(201).json(order);

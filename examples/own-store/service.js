@@ -19,6 +19,9 @@ const lease = await acquire({
   nodes: Number(NODES),
   durationMs: Number(DURATION_MS),
   signal: stop.signal,
+}).catch((error) => {
+  if (!stop.signal.aborted) throw error;
+  process.exit(0);
 });
 console.log(`node ${lease.id}, version ${lease.version}`);
 

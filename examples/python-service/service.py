@@ -43,6 +43,8 @@ lease = Lease()
 
 
 class Handler(BaseHTTPRequestHandler):
+    timeout = 5  # seconds, for a client that sends nothing: the end waits for all of them
+
     def do_GET(self):
         if lease.is_valid():
             self.answer(200, {"node": NODE_ID, "version": NODE_ID_VERSION})
@@ -62,6 +64,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 server = ThreadingHTTPServer((os.environ.get("HOST", "127.0.0.1"), int(os.environ.get("PORT", "0"))), Handler)
+server.daemon_threads = False  # requests under way are answered before the end
 
 
 def stop(*_):

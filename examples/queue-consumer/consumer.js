@@ -12,9 +12,12 @@ for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abor
 
 await followShards(
   url,
-  (partition, token) => {
+  (partition, token, fail) => {
     const own = new AbortController();
-    const work = consume(partition, token, own.signal);
+    const work = consume(partition, token, own.signal).catch((error) => {
+      console.error(`partition ${partition}: ${error.message}`);
+      void fail();
+    });
     return () => {
       own.abort();
       return work;
@@ -42,7 +45,7 @@ async function consume(partition, token, signal) {
 /** The token goes along: the sink refuses it once a later owner has written. */
 async function deliver(partition, token, job) {
   const body = JSON.stringify({ partition, token, job });
-  const response = await fetch(SINK, { method: 'POST', body }).catch(() => undefined);
+  const response = await fetch(SINK, { method: 'POST', body, signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
   if (response?.status === 409) console.log(`refused ${partition} with token ${token}`);
   return response?.ok ?? false;
 }

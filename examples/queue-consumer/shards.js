@@ -5,8 +5,8 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Calls `start(shard, token)` for each shard that this program gets. It returns a function that ends the work:
- * the shard moves when that has settled.
+ * Calls `start(shard, token, fail)` for each shard that this program gets. It returns a function that ends the
+ * work: the shard moves when that has settled. `fail()` ends it, and another node gets the shard.
  *
  * @param url the value of NODELEASE_URL
  * @param signal ends the work on all shards. Resolves when all of it has ended, and nodelease knows
@@ -27,8 +27,14 @@ export async function followShards(url, start, signal) {
     // No shard is this node's any more, or the lease is lost.
     if (event === 'end') return endAll();
     const work = running.get(shard);
-    if (event === 'start' && work?.token !== token && !signal.aborted)
-      running.set(shard, { token, end: start(shard, token) });
+    if (event === 'start' && work?.token !== token && !signal.aborted) {
+      const own = { token };
+      running.set(shard, own);
+      own.end = start(shard, token, async () => {
+        await end(shard, own);
+        await post(`${shard}/failed?token=${token}`);
+      });
+    }
     if (event !== 'stop') return;
     if (work !== undefined) await end(shard, work);
     await post(`${shard}/stopped?token=${token}`);

@@ -20,6 +20,8 @@ database.commit()
 
 
 class Handler(BaseHTTPRequestHandler):
+    timeout = 5  # seconds, for a client that sends nothing: requests are served one by one
+
     def do_POST(self):
         item = self.rfile.read(int(self.headers["content-length"])).decode()
         # On the disk when the answer is sent.

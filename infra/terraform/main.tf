@@ -88,6 +88,11 @@ variable "lease_cluster" {
   type        = string
   default     = "any"
   description = "After the first deployment, existing. A wrong bucket or prefix is an error then."
+
+  validation {
+    condition     = contains(["any", "existing"], var.lease_cluster)
+    error_message = "lease_cluster is any or existing."
+  }
 }
 
 variable "lease_cluster_name" {

@@ -467,10 +467,17 @@ it('the template refuses these counts as far as its rules can tell', () => {
   }
   expect(refused(4)).toEqual(['MinimumHealthyPercent']);
   expect(refused(3, { MaximumPercent: 100 })).toEqual(['MinimumHealthyPercent']);
+  for (const most of [100, 134]) {
+    expect(canDeploy(1, most, 50)).toBe(false);
+    expect(refused(1, { MaximumPercent: most, MinimumHealthyPercent: 50 })).toEqual([
+      'MinimumHealthyPercent',
+    ]);
+  }
   for (const [tasks, given] of [
     [3, {}],
     [2, { MaximumPercent: 150 }],
     [1, { MaximumPercent: 200 }],
+    [1, { MaximumPercent: 100, MinimumHealthyPercent: 0 }],
     [4, { MaximumPercent: 100, MinimumHealthyPercent: 75 }],
     [4, { AutoscaleCpu: 60 }],
     [0, {}],

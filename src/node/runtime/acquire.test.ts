@@ -150,6 +150,15 @@ describe('acquire', () => {
     expect([lease.isValid(), lease.signal.aborted]).toEqual([false, false]);
   });
 
+  it('refuses options that are getters of a class, which a copy would not have', async () => {
+    class Options {
+      get store() {
+        return 'memory:';
+      }
+    }
+    await expect(acquire(new Options())).rejects.toThrow('not a getter of a class, got "store"');
+  });
+
   it('keeps to the options as they were when it was called', async () => {
     const seen: string[] = [];
     const options: { -readonly [Key in keyof AcquireOptions]: AcquireOptions[Key] } = { store: 'memory:' };

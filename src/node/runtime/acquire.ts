@@ -215,7 +215,7 @@ export async function acquire(given: AcquireOptions = {}): Promise<ManagedLease>
   const options = { ...given };
   checkMonitor(options.monitor);
   try {
-    checkAcquireOptions(options);
+    checkAcquireOptions(given);
     if (options.dataDir) await checkRoot(options.dataDir.root, 'dataDir.root', 'write');
     const { store = DEFAULT_STORE, onLost = 'exit', monitor } = options;
     const zookeeper =

@@ -157,8 +157,8 @@ async function runWith(
   let routing: RoutingEntries | undefined;
   let forgetRetirement = () => {};
   const unprotect = settings.ecsProtect === 'held' ? taskProtector({ ...io, log })() : undefined;
-  // False while work that relies on the node id may be left.
-  let workEnded = true;
+  // False while work that relies on the node id may be left; undefined before this process has begun any.
+  let workEnded: boolean | undefined;
   try {
     signals.interrupted.throwIfAborted();
     const { check, service, endpoints } = settings.zookeeper ?? {};
@@ -183,6 +183,8 @@ async function runWith(
     http?.monitor.stopping();
     // Whatever has happened: the command is not asked any more.
     void routing?.withdraw();
+    // Programs may have begun without it.
+    workEnded ??= (await served?.leave(lease, lease.signal)) ?? true;
     if (!workEnded) served?.ended('expires');
     // A lost lease has nothing left to release.
     await Promise.all([unprotect?.(), endNode({ workEnded, release: workEnded && lease.isValid() })]);

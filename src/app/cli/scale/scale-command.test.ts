@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../../test/support/captured-io.js';
 import { runInProcess } from '../../../../test/support/in-process.js';
-import { seededRandom, settled, VirtualClock } from '../../../../test/support/virtual-clock.js';
+import { inVirtualTime, seededRandom, settled, VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
 import { systemClock } from '../../../core/base/system.js';
 import { acquireLease } from '../../../core/lease/acquire/acquire-lease.js';
@@ -50,6 +50,19 @@ function deaf(
 const options = { size: 300, waitTimeoutMs: 60_000, drainTimeoutMs: 600_000, json: false };
 
 describe('nodelease scale', () => {
+  it('asks a store that is busy again, also before it looks for fixed node ids', async () => {
+    const { session, store, io, clock } = await scene();
+    const read = store.read.bind(store);
+    let isBusy = true;
+    store.read = async (key, call) => {
+      if (!isBusy) return read(key, call);
+      isBusy = false;
+      throw new StoreError('busy', { fault: 'unavailable', outcome: 'not-applied' });
+    };
+    const scaling = scale(session, { ...options, size: 10 }, io, async () => undefined);
+    expect(await inVirtualTime(clock, scaling)).toBe(0);
+  });
+
   it('says what the cluster has now, and the second time that there is nothing to do', async () => {
     const { session, io } = await scene();
     expect(await scale(session, { ...options, size: 10 }, io)).toBe(0);

@@ -3,6 +3,7 @@ import { MAX_NODE_IDS } from '../../../core/lease/model/lease-state.js';
 import { scaleCluster } from '../../../core/lease/operate/scale.js';
 import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../../core/lease/operate/scaling.js';
 import { readCluster } from '../../../core/lease/session/cluster-store.js';
+import { whileStoreIsBusy } from '../../../core/lease/session/store-retry.js';
 import type { StoreSession } from '../../../core/lease/session/store-session.js';
 import { parseInteger } from '../../../core/settings/setting.js';
 import { nothingAt, refuseLock } from '../../../core/store/lock-url.js';
@@ -106,7 +107,8 @@ export async function scale(
   };
   return interruptible(io, async (signal) => {
     try {
-      const cluster = checkStatic && (await readCluster(session, { signal }));
+      const read = () => readCluster(session, { signal });
+      const cluster = checkStatic && (await whileStoreIsBusy({ ...io, signal })(read));
       if (cluster !== undefined && size < cluster.config.size)
         await checkStatic?.([size, cluster.config.size], signal);
       const outcome = await scaleCluster({ ...io, ...target, session, signal, onEvent });

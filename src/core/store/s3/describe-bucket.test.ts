@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { packageRoot } from '../../../../test/support/package-root.js';
 import { describeBucket } from './describe-bucket.js';
 
 type Reply = object | number;
@@ -97,6 +100,13 @@ it.each([
   ['removes parts of uploads', { AbortIncompleteMultipartUpload: { DaysAfterInitiation: 1 } }],
 ])('a rule that %s is none for leases', async (_, more) => {
   expect(await look({ Lifecycle: { Rules: [rule(more)] } })).toEqual([]);
+});
+
+it('the rules of infra, which remove scratch objects, are none for leases; one for all of locks is', async () => {
+  const { Rules } = JSON.parse(readFileSync(join(packageRoot, 'infra/ecs/lifecycle.json'), 'utf8'));
+  expect(await look({ Lifecycle: { Rules } })).toEqual([]);
+  const ofLocks = rule({ ...expiring, Filter: { Prefix: 'orders/locks/' } });
+  expect(await look({ Lifecycle: { Rules: [ofLocks] } })).toMatchObject([{ status: 'fault' }]);
 });
 
 it('a rule that archives objects, and one that expires them on a day, are named', async () => {

@@ -115,9 +115,13 @@ export async function describeBucket({
 /** Classes whose objects cannot be read at once. */
 const ARCHIVES = ['GLACIER', 'DEEP_ARCHIVE'];
 
-/** Whether a rule for keys that begin with `prefix` applies to some of the keys below `keyPrefix`. */
+/** Scratch objects of a probe, for leases or for locks, which a rule should remove. */
+const SCRATCH = /^(locks\/)?probe-/;
+
+/** Whether a rule for keys that begin with `prefix` applies to some lease objects below `keyPrefix`. */
 function overlaps(prefix: string, keyPrefix: string): boolean {
-  return keyPrefix.startsWith(prefix) || prefix.startsWith(keyPrefix);
+  if (keyPrefix.startsWith(prefix)) return true;
+  return prefix.startsWith(keyPrefix) && !SCRATCH.test(prefix.slice(keyPrefix.length));
 }
 
 /** A number of days. */

@@ -48,5 +48,9 @@ describe('the example of a store of one’s own', () => {
     second.kill('SIGTERM');
     expect((await second.exit).code).toBe(0);
     expect(await nodeOf(start())).toEqual({ id: 1, version: 2 });
+    const waiting = start();
+    await expect.poll(() => waiting.stderr(), { timeout: 60_000 }).toMatch(/^nodelease: /m);
+    waiting.kill('SIGTERM');
+    expect((await waiting.exit).code, waiting.stderr()).toBe(0);
   });
 });

@@ -142,3 +142,14 @@ it('a run whose number of shards is not that of the cluster ends with 64, and it
   );
   expect(other.stderr()).toContain('lease released');
 });
+
+it('a partition that cannot be consumed is given up, and the others are consumed', async () => {
+  for (let partition = 0; partition < COUNT; partition += 1)
+    mkdirSync(join(queue, String(partition), ...(partition === 3 ? ['no-job'] : [])), { recursive: true });
+  const consumer = start();
+  await expect.poll(() => consumer.stderr(), { timeout: 60_000 }).toMatch(/^partition 3: /m);
+  for (const partition of ['0', '7']) writeFileSync(join(queue, partition, 'job'), '');
+  await expect.poll(() => ['0', '7'].flatMap((each) => readdirSync(join(queue, each)))).toEqual([]);
+  consumer.kill('SIGTERM');
+  expect((await consumer.exit).code, consumer.stderr()).toBe(0);
+});

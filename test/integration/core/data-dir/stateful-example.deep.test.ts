@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, inject, it } from 'vitest';
 import { newRoot, removeRoot } from '../../../support/data-dirs.js';
@@ -58,4 +60,8 @@ it('a SQLite file follows the node id: every order that was answered is there af
   const third = start();
   expect((await ordersAt(await urlOf(third))).at(-1)).toEqual([orders.length + 1, 'milk', 2]);
   expect(readdirSync(join(root, 'node-0')).sort()).toEqual(['v2', 'v3']);
+  const silent = connect(Number(new URL(await urlOf(third)).port), '127.0.0.1');
+  await once(silent, 'connect');
+  third.kill('SIGTERM');
+  expect(await third.exit).toEqual({ code: 0, signal: null });
 });

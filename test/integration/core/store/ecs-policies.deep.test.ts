@@ -17,12 +17,15 @@ const COMMANDS = {
   doctor: { args: ['doctor'], work: [] },
   lock: { args: ['lock', 'nightly'], work: ['--', 'sh', '-c', 'echo "token $LOCK_TOKEN"'] },
   audit: { args: ['audit'], work: [] },
+  // A bucket with locks alone.
+  auditLocks: { args: ['audit'], work: [] },
 } as const;
 type Name = keyof typeof COMMANDS;
 
 const s3 = inject('s3');
 /** Has the cluster of leases that `run` and `doctor` expect. */
 let initialized: TestBucket;
+let locked: TestBucket;
 
 const optionsOf = ({ name }: TestBucket) => ['--store', `s3://${name}/orders`, '--endpoint', s3.endpoint];
 
@@ -30,15 +33,21 @@ beforeAll(async () => {
   initialized = await createBucket(s3);
   const init = runCli([...COMMANDS.init.args, ...optionsOf(initialized)], { env: awsEnvironment(s3) });
   expect(await init.exit, init.stderr()).toEqual({ code: 0, signal: null });
+  locked = await createBucket(s3);
+  const { args, work } = COMMANDS.lock;
+  const lock = runCli([...args, ...optionsOf(locked), ...work], { env: awsEnvironment(s3) });
+  expect(await lock.exit, lock.stderr()).toEqual({ code: 0, signal: null });
 });
 afterEach(killAll);
 
 /** Runs a command with its policy, or without one of its statements. */
 async function attempt(name: Name, without?: string) {
   const isFirst = name === 'init' || name === 'lock';
-  const bucket = isFirst ? await createBucket(s3) : initialized;
+  const existing = name === 'auditLocks' ? locked : initialized;
+  const bucket = isFirst ? await createBucket(s3) : existing;
+  const policyOf = isFirst ? 'init' : name.replace('Locks', '');
   const text = readFileSync(
-    new URL(`../../../../infra/ecs/policy-${isFirst ? 'init' : name}.json`, import.meta.url),
+    new URL(`../../../../infra/ecs/policy-${policyOf}.json`, import.meta.url),
     'utf8',
   );
   const policy = JSON.parse(text.replaceAll('my-bucket', bucket.name)) as Policy;
@@ -75,6 +84,7 @@ it.each([
   ['doctor', 'WriteScratchObjects'],
   ['audit', 'ListVersions'],
   ['audit', 'ReadVersions'],
+  ['auditLocks', 'ListLeases'],
 ] as const)(
   'the policy for %s has no statement too many: without %s, access is denied',
   async (name, sid) => {

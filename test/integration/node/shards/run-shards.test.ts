@@ -58,6 +58,13 @@ it('run: the command finds where to ask for its shards, also without --http, and
   expect(task.stderr()).toContain('lease released');
 });
 
+it('run: a command that cannot begin gives back the node id, whose shards no program has asked for', async () => {
+  const needs = ['--config', 'orders', '--config-required', '--zookeeper', '127.0.0.1:1'];
+  const task = runCli(['run', ...store, ...needs, '--', 'true']);
+  expect((await task.exit).code, task.stderr()).toBe(69);
+  expect(task.stderr()).toContain('lease released');
+});
+
 it('serve: a shard moves once a program has answered, and at SIGTERM all others do, of which it is notified', async () => {
   const serve = (): TestProcess => runCli(['serve', ...store, '--http', '127.0.0.1:0']);
   const first = serve();
