@@ -45,7 +45,9 @@ async function consume(partition, token, signal) {
 /** The token goes along: the sink refuses it once a later owner has written. */
 async function deliver(partition, token, job) {
   const body = JSON.stringify({ partition, token, job });
-  const response = await fetch(SINK, { method: 'POST', body, signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+  const response = await fetch(SINK, { method: 'POST', body, signal: AbortSignal.timeout(5_000) }).catch(
+    () => undefined,
+  );
   if (response?.status === 409) console.log(`refused ${partition} with token ${token}`);
   return response?.ok ?? false;
 }

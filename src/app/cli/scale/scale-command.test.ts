@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../../test/support/captured-io.js';
 import { runInProcess } from '../../../../test/support/in-process.js';
-import { inVirtualTime, seededRandom, settled, VirtualClock } from '../../../../test/support/virtual-clock.js';
+import {
+  inVirtualTime,
+  seededRandom,
+  settled,
+  VirtualClock,
+} from '../../../../test/support/virtual-clock.js';
 import { ConfigError } from '../../../core/base/errors.js';
 import { systemClock } from '../../../core/base/system.js';
 import { acquireLease } from '../../../core/lease/acquire/acquire-lease.js';
