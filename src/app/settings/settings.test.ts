@@ -615,6 +615,10 @@ describe('the settings of discovery', () => {
       read({ zookeeper, provider: 'zookeeper' }, { ...env, NODELEASE_ENDPOINT: 'http://minio:9000' })
         .provider,
     ).toBe('zookeeper');
+    const etcd = { NODELEASE_STORE: 'etcd://h/p' };
+    expect(() => read({ zookeeper, provider: 'zookeeper', 'etcd-auth': 'root:secret' }, etcd)).toThrow(
+      '--etcd-auth: expected no --provider zookeeper with it (it is about leases in a store), got "…"',
+    );
     const values = {
       ...{
         store: 'memory:',

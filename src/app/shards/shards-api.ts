@@ -121,7 +121,7 @@ export function shardsRoutes(options: ShardsRoutesOptions): NodeAppPart {
       });
       route(app, '/shards/events', {
         GET: ({ req }) => {
-          const { source, last } = shardEvents(clock, shards);
+          const { source, last } = shardEvents(clock, options);
           return followers.answer(req.raw, source, last);
         },
       });
@@ -176,7 +176,7 @@ export function shardsRoutes(options: ShardsRoutesOptions): NodeAppPart {
  * the node has no shards any more, at the latest as the last event. A shard of which it has said that it has
  * stopped is no event.
  */
-function shardEvents(clock: Clock, shards: ServedShards) {
+function shardEvents(clock: Clock, { shards, monitor }: ShardsRoutesOptions) {
   const sent = new Map<number, HeldShard>();
   const pending = new Set<number>();
   let isFirst = true;
@@ -193,10 +193,15 @@ function shardEvents(clock: Clock, shards: ServedShards) {
     let text = isFirst ? `${RETRY}\n` : '';
     if (isFirst) for (const shard of held.keys()) pending.add(shard);
     isFirst = false;
+    // Compares clocks, each second: the thread that keeps the lease may stand still.
+    const isOver = monitor.health().deadline === null;
+    if (isOver) for (const shard of sent.keys()) pending.add(shard);
+    const now = clock.now();
     for (const at of pending) {
       pending.delete(at);
-      const each = held.get(at);
       const before = sent.get(at);
+      const over = before && { ...before, deadline: Math.min(before.deadline ?? now, now) };
+      const each = isOver && held.has(at) ? over : held.get(at);
       if (each === undefined) sent.delete(at);
       else if (before?.token !== each.token || before.deadline !== each.deadline) {
         sent.set(at, each);

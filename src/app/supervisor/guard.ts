@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import type { Writable } from 'node:stream';
 import type { Clock } from '../../core/base/clock.js';
 import { lookUpCommand } from './command-lookup.js';
 
@@ -132,12 +133,14 @@ export function startGuard({ clock, path, uptime = readUptime }: GuardOptions): 
     stdio: ['pipe', 'ignore', 'ignore'],
     env: { PATH: path, LEASE_GUARD: GUARD_SCRIPT },
   });
+  // None where no descriptor was left for it: `failed` says so.
+  const { stdin }: { readonly stdin?: Writable } = shell;
   let finished = false;
   const write = (line: string) => {
-    if (!finished && shell.stdin.writable) shell.stdin.write(`${line}\n`);
+    if (!finished && stdin?.writable) stdin.write(`${line}\n`);
   };
   // A guard that has ended is reported by `failed`; a write that it did not read adds nothing.
-  shell.stdin.on('error', () => undefined);
+  stdin?.on('error', () => undefined);
   return {
     watch: (groupId) => write(`group ${groupId}`),
     extend(deadline) {
@@ -154,7 +157,7 @@ export function startGuard({ clock, path, uptime = readUptime }: GuardOptions): 
     done() {
       write('done');
       finished = true;
-      shell.stdin.end();
+      stdin?.end();
     },
     failed: new Promise<string>((resolve) => {
       const report = (reason: string) => {

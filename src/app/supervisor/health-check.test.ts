@@ -77,7 +77,7 @@ describe('a health check', () => {
     await clock.advance(500);
     state.answer = 'hangs';
     await clock.advance(3_000);
-    expect(acts.at(-1)).toMatch(/^3000 down after 2: Error: no answer within 1000 ms$/);
+    expect(acts.at(-1)).toMatch(/^3000 down after 2: TimeoutError: no answer within 1000 ms$/);
     expect(state.most).toBe(1);
   });
 
@@ -86,7 +86,7 @@ describe('a health check', () => {
     await clock.advance(4_999);
     expect([state.underWay, acts]).toEqual([1, []]);
     await clock.advance(1);
-    expect([state.underWay, acts]).toEqual([0, ['5000 waits: Error: no answer within 5000 ms']]);
+    expect([state.underWay, acts]).toEqual([0, ['5000 waits: TimeoutError: no answer within 5000 ms']]);
   });
 
   it('reports nothing after its end, and leaves no sleeper behind', async () => {

@@ -235,7 +235,7 @@ describe('a host whose name cannot be resolved', () => {
       };
       const ended = checkHealth(check, ending.signal);
       for (let i = 0; i < 20; i += 1) await clock.advance(500);
-      expect([reports, underWay]).toEqual([['1000 Error: no answer within 1000 ms'], 1]);
+      expect([reports, underWay]).toEqual([['1000 TimeoutError: no answer within 1000 ms'], 1]);
       ending.abort();
       await ended;
       expect(clock.sleepers).toBe(0);

@@ -189,7 +189,8 @@ export async function callWithTimeout<T>(
   { clock, timeoutMs, signal }: CallTimeout,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const limit = timeoutSignal(clock, timeoutMs, () => new Error(`no answer within ${timeoutMs} ms`), signal);
+  const late = () => new DOMException(`no answer within ${timeoutMs} ms`, 'TimeoutError');
+  const limit = timeoutSignal(clock, timeoutMs, late, signal);
   try {
     return await orAborted(work(limit.signal), limit.signal);
   } finally {

@@ -67,15 +67,16 @@ export class GivenSettings<Rows extends SettingRows> {
   }
 
   /**
-   * The first of some settings that is given as a flag. A variable may be there for other programs; a flag is
-   * meant for this one.
+   * The first of some settings that is given as a flag, a secret one without its value. A variable may be there
+   * for other programs; a flag is meant for this one.
    */
   firstFlag(isOne: (row: Setting, name: string) => boolean): Given | undefined {
     // Those that were given, which are few, first: asking all of them takes a start 6 MiB of V8's compilers.
     const name = Object.keys(this.rows).find(
       (each) => this.sources.flags[each] !== undefined && isOne(this.#row(each), each),
     );
-    return name === undefined ? undefined : this.find(name);
+    const given = name === undefined ? undefined : this.find(name);
+    return given && name && this.#row(name).secret ? { ...given, text: '…' } : given;
   }
 
   /**

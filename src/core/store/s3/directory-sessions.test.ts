@@ -42,8 +42,12 @@ it('a session whose answer stops in the middle is asked for again once the time 
   server.next('stall-body', { status: 503, code: 'SlowDown' });
   const silent = expect(store.read('0.json')).rejects.toThrow('no answer within 5000 ms');
   await expect.poll(() => server.requests).toHaveLength(1);
-  await clock.advance(5_000);
+  await clock.advance(4_000);
+  // A call that waits for the same session, and has time left.
+  const second = expect(store.read('1.json')).rejects.toMatchObject({ fault: 'unreachable', transient: true });
+  await clock.advance(1_000);
   await silent;
+  await second;
   await clock.advance(1_000);
   await expect(store.read('0.json')).rejects.toThrow('SlowDown');
   await store.close();
