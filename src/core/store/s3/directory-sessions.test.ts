@@ -44,7 +44,10 @@ it('a session whose answer stops in the middle is asked for again once the time 
   await expect.poll(() => server.requests).toHaveLength(1);
   await clock.advance(4_000);
   // A call that waits for the same session, and has time left.
-  const second = expect(store.read('1.json')).rejects.toMatchObject({ fault: 'unreachable', transient: true });
+  const second = expect(store.read('1.json')).rejects.toMatchObject({
+    fault: 'unreachable',
+    transient: true,
+  });
   await clock.advance(1_000);
   await silent;
   await second;
