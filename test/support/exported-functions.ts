@@ -481,8 +481,8 @@ export const ROWS: Readonly<Record<string, Row>> = {
   'ZooKeeperClient.setData': async(path, data, opt(whole(1, -1, 2 ** 31)), call),
   'ZooKeeperClient.remove': async(path, opt(whole(1, -1, 2 ** 31)), call),
   'ZooKeeperClient.multi': async(operations, call),
-  'ZooKeeperClient.watchChildren': sync(path, fn),
-  'ZooKeeperClient.watchData': sync(path, fn),
+  'ZooKeeperClient.watchChildren': sync(path, fn, opt(fn)),
+  'ZooKeeperClient.watchData': sync(path, fn, opt(fn)),
   'ZooKeeperClient.watchRemoval': sync(path, fn),
   'ZooKeeperClient.close': async(),
   // configuration

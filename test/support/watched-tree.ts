@@ -3,6 +3,7 @@ import type { ReadingWatch, Znode, ZooKeeper } from '../../src/zookeeper/client/
 
 type Content = readonly string[] | Buffer | undefined;
 type Listener = (content: never, path: string) => void;
+type OnRefused = (path: string) => void;
 
 /**
  * What a view of znodes needs of ZooKeeper, in memory: nothing is reported but what a test says, as over a
@@ -18,7 +19,7 @@ export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watch
   /** What the servers refuse. */
   readonly refused = new Set<string>();
   readonly #sessions = new Set<(state: SessionState) => void>();
-  readonly #watches = new Set<{ readonly path: string; readonly listener: Listener }>();
+  readonly #watches = new Set<{ path: string; listener: Listener; onRefused?: OnRefused | undefined }>();
 
   /** How many listen to the session. */
   get sessionListeners(): number {
@@ -63,6 +64,12 @@ export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watch
     for (const watch of [...this.#watches]) if (watch.path === path) watch.listener(value as never, path);
   }
 
+  /** Refuses to read again what watchers of a path have read. */
+  refuse(path: string): void {
+    this.refused.add(path);
+    for (const watch of [...this.#watches]) if (watch.path === path) watch.onRefused?.(path);
+  }
+
   onState(listener: (state: SessionState) => void): () => void {
     this.#sessions.add(listener);
     return () => this.#sessions.delete(listener);
@@ -71,16 +78,21 @@ export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watch
   watchChildren(
     path: string,
     listener: (names: readonly string[] | undefined, path: string) => void,
+    onRefused?: OnRefused,
   ): ReadingWatch {
-    return this.#watch(path, listener as Listener);
+    return this.#watch(path, listener as Listener, onRefused);
   }
 
-  watchData(path: string, listener: (znode: Znode | undefined, path: string) => void): ReadingWatch {
-    return this.#watch(path, listener as Listener);
+  watchData(
+    path: string,
+    listener: (znode: Znode | undefined, path: string) => void,
+    onRefused?: OnRefused,
+  ): ReadingWatch {
+    return this.#watch(path, listener as Listener, onRefused);
   }
 
-  #watch(path: string, listener: Listener): ReadingWatch {
-    const watch = { path, listener };
+  #watch(path: string, listener: Listener, onRefused?: OnRefused): ReadingWatch {
+    const watch = { path, listener, onRefused };
     const { refused } = this;
     this.#watches.add(watch);
     return {

@@ -3,11 +3,13 @@ import { CLUSTER_NODE_ID_OFFSET } from '../../core/id/cluster-node-id.js';
 import { ChildrenView } from '../../zookeeper/client/children-view.js';
 import type { SessionState } from '../../zookeeper/client/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/client/zookeeper.js';
+import { NODES_PATH } from '../../zookeeper/discovery/layout.js';
 import { NodeWatcher } from '../../zookeeper/discovery/node-watcher.js';
 import { claimIn } from '../../zookeeper/services/instance/lease-claim.js';
 import { instanceState, jsonPayload } from '../../zookeeper/services/instance/payload-codec.js';
 import type { ServiceInstance } from '../../zookeeper/services/instance/service-instance.js';
 import { ServiceCache } from '../../zookeeper/services/service-cache.js';
+import { servicePath } from '../../zookeeper/services/service-path.js';
 import { type Endpoint, type Facts, factsOf, type Holder, isHost, UNKNOWN } from './zone.js';
 
 interface TreeViewOptions {
@@ -37,6 +39,8 @@ export function treeView({ zookeeper, clock, basePath, maxStaleMs }: TreeViewOpt
   let nodeIds: Map<string, number> | undefined;
   const services = new Map<string, ServiceCache>();
   const read = new WeakSet<Followed>();
+  /** What could not be read for 5 seconds: no question waits for it. */
+  const refused = new WeakSet<Followed>();
   const endpoints = new WeakMap<readonly ServiceInstance[], readonly Endpoint[]>();
   const forgetGone = () => {
     for (const [name, cache] of services) {
@@ -61,8 +65,13 @@ export function treeView({ zookeeper, clock, basePath, maxStaleMs }: TreeViewOpt
       return undefined;
     },
     decode: () => undefined,
+    unreadable: () => void refused.add(list),
   });
-  const watcher = new NodeWatcher({ zookeeper, clock });
+  const watcher = new NodeWatcher({
+    zookeeper,
+    clock,
+    onUnreadable: (path) => path === NODES_PATH && refused.add(watcher),
+  });
   watcher.onChange(() => {
     nodeIds = undefined;
   });
@@ -70,14 +79,18 @@ export function treeView({ zookeeper, clock, basePath, maxStaleMs }: TreeViewOpt
   follow(watcher);
 
   const open = (name: string): ServiceCache => {
-    const cache = new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload });
+    const cache = new ServiceCache({
+      ...{ zookeeper, clock, basePath, name, payload: jsonPayload },
+      onUnreadable: (path) => path === servicePath(basePath, name) && refused.add(cache),
+    });
     services.set(name, cache);
     return follow(cache);
   };
   /** @param value returns undefined where there is no such name */
   const facts = <T>(followed: Followed, value: () => T | undefined): Facts<T> => {
     const { stale, ready } = followed;
-    if (!read.has(followed)) return isAway(zookeeper.state) ? UNKNOWN : { kind: 'pending', again: ready };
+    if (!read.has(followed))
+      return refused.has(followed) || isAway(zookeeper.state) ? UNKNOWN : { kind: 'pending', again: ready };
     return stale && clock.monotonic() - stale.since > maxStaleMs ? UNKNOWN : factsOf(value());
   };
   /** Of the same list of instances they are the same object. */

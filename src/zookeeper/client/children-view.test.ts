@@ -186,6 +186,26 @@ describe('a view of children', () => {
     expect([view.values(), view.stale]).toEqual([['two'], { since: 0 }]);
   });
 
+  it('is stale as soon as the servers refuse what it has read, and gives the value up after 5 s', async () => {
+    const { tree, clock, seen, view, list, write } = viewed({
+      unreadable: (path) => (path.endsWith('/2') ? 'secret' : undefined),
+    });
+    tree.answer(PATH, ['visa']);
+    list('visa', '1', '2');
+    write('visa/1', 'one');
+    write('visa/2', 'two');
+    await clock.advance(1_000);
+    tree.refuse(`${PATH}/visa/2`);
+    await clock.advance(4_000);
+    expect([view.values(), view.stale]).toEqual([['one', 'two'], { since: 1_000 }]);
+    await clock.advance(2_000);
+    expect([view.values(), view.stale, seen.changes]).toEqual([['one', 'secret'], undefined, 3]);
+    write('visa/2', 'two');
+    tree.refuse(`${PATH}/visa`);
+    await clock.advance(20_000);
+    expect([view.values(), view.stale]).toEqual([['one', 'two'], { since: 7_000 }]);
+  });
+
   it('requests no name that no client can request, and leaves out what is not to be followed', async () => {
     const { tree, seen, view } = viewed({
       follow: (path, depth) => (depth === 0 ? 'children' : path.endsWith('/lock') ? undefined : 'data'),

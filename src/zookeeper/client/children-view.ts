@@ -183,8 +183,8 @@ export class ChildrenView<T> {
       znode.watch?.close();
       znode.watch =
         znode.followed === 'data'
-          ? zookeeper.watchData(znode.path, this.#onData)
-          : zookeeper.watchChildren(znode.path, this.#onNames);
+          ? zookeeper.watchData(znode.path, this.#onData, this.#onRefused)
+          : zookeeper.watchChildren(znode.path, this.#onNames, this.#onRefused);
     }
   }
 
@@ -244,6 +244,15 @@ export class ChildrenView<T> {
     this.#set(znode, this.options.listed?.(path, znode.value, names));
     this.#end(znode);
     this.#changed();
+  };
+
+  /** Its value may be out of date from now on. */
+  readonly #onRefused = (path: string): void => {
+    const znode = this.#znodes.get(path);
+    if (znode === undefined || this.#unread.has(znode)) return;
+    this.#staleSince ??= this.options.clock.monotonic();
+    this.#unread.set(znode, 0);
+    if (!this.#isCounting) void this.#giveUpRefused();
   };
 
   #add(path: string, depth: number): ViewedZnode<T> | undefined {

@@ -486,6 +486,25 @@ describe('a server', () => {
     expect(states).toEqual(['connected']);
   });
 
+  it.each(['watchData', 'watchChildren'] as const)(
+    'may refuse to read again what it has shown: %s notifies of that',
+    async (watch) => {
+      let isRefusing = false;
+      const port = await scriptedServer({
+        onRequest: ({ xid, type }) => (isRefusing && type !== OP.close ? answer(xid, -102) : undefined),
+      });
+      const { client } = open(`127.0.0.1:${port}`);
+      const refused = new Promise((resolve) => {
+        const onShown = () => {
+          isRefusing = true;
+          for (const socket of sockets) socket.destroy();
+        };
+        client[watch]('/a', onShown, resolve);
+      });
+      expect(await refused).toBe('/a');
+    },
+  );
+
   it('may close every connection at once: it gets no more than a few attempts a second', async () => {
     let connections = 0;
     const port = await scriptedServer({

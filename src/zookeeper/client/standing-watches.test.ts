@@ -108,6 +108,33 @@ it('are refused after many reconnects no more often than after one', async () =>
   watches.close();
 });
 
+it('notify once that what was reported may not be read any more, and report the next state in any case', async () => {
+  const { clock, network, watches, answer } = scene();
+  const reported: string[] = [];
+  watches.add(
+    CHILDREN,
+    '/a',
+    (names) => reported.push(String(names)),
+    (path) => reported.push(`refused ${path}`),
+  );
+  for (const fault of [
+    'no-auth',
+    undefined,
+    'timeout',
+    'no-auth',
+    'timeout',
+    'no-auth',
+    undefined,
+  ] as const) {
+    network.fault = fault;
+    watches.onChanged('/a', false);
+    await answer();
+    await clock.advance(10_000);
+    await answer();
+  }
+  expect(reported).toEqual(['a', 'refused /a', 'a']);
+});
+
 it.each<[ZooKeeperFault, boolean]>([
   ['no-auth', true],
   ['timeout', false],

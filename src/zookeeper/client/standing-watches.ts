@@ -73,6 +73,7 @@ class StandingWatch<S> implements ReadingWatch {
     readonly watched: Watched<S>,
     readonly path: string,
     private readonly listener: WatchListener<S>,
+    private readonly onRefused: ((path: string) => void) | undefined,
     private readonly owner: StandingWatches,
   ) {}
 
@@ -93,6 +94,13 @@ class StandingWatch<S> implements ReadingWatch {
         notify((news) => this.listener(news, this.path), state);
     }
     this.#onFirst?.();
+  }
+
+  /** What has been reported may not be read any more. The next state is reported even if it is the same one. */
+  refuse(): void {
+    if (this.isClosed || this.onRefused === undefined || this.#reported === NOTHING) return;
+    this.#reported = NOTHING;
+    notify(this.onRefused, this.path);
   }
 
   close(): void {
@@ -119,8 +127,13 @@ export class StandingWatches {
   }
 
   /** Watches {@link CHILDREN}, {@link DATA} or {@link REMOVAL} of a znode. */
-  add<S>(watched: Watched<S>, path: string, listener: WatchListener<S>): ReadingWatch {
-    const watch = new StandingWatch(watched, path, listener, this) as StandingWatch<unknown>;
+  add<S>(
+    watched: Watched<S>,
+    path: string,
+    listener: WatchListener<S>,
+    onRefused?: (path: string) => void,
+  ): ReadingWatch {
+    const watch = new StandingWatch(watched, path, listener, onRefused, this) as StandingWatch<unknown>;
     watch.isClosed = this.#over.signal.aborted;
     if (watch.isClosed) return watch;
     this.#watches.set(path, [...(this.#watches.get(path) ?? []), watch]);
@@ -194,6 +207,7 @@ export class StandingWatches {
     watch.isReading = false;
     watch.isRefused =
       failure !== undefined && !isFault(failure, 'timeout', 'connection-loss', 'session-expired', 'closed');
+    if (watch.isRefused) watch.refuse();
     watch.failures = failure === undefined ? 0 : watch.failures + 1;
     this.#reading -= 1;
     if (watch.isStale) this.#invalidate(watch);

@@ -3,6 +3,7 @@ import {
   checked,
   checkKnown,
   FLAG,
+  FUNCTION,
   type Kinds,
   kind,
   maybe,
@@ -264,22 +265,27 @@ export class ZooKeeperClient implements ZooKeeper {
     await this.#calls.call(call, options, (session) => session.multi(within));
   }
 
-  watchChildren(path: string, listener: ChildrenListener): ReadingWatch {
-    return this.#watch(CHILDREN, path, listener);
+  watchChildren(path: string, listener: ChildrenListener, onRefused?: (path: string) => void): ReadingWatch {
+    return this.#watch(CHILDREN, path, listener, onRefused);
   }
 
-  watchData(path: string, listener: ZnodeListener): ReadingWatch {
-    return this.#watch(DATA, path, listener);
+  watchData(path: string, listener: ZnodeListener, onRefused?: (path: string) => void): ReadingWatch {
+    return this.#watch(DATA, path, listener, onRefused);
   }
 
   watchRemoval(path: string, listener: () => void): Watch {
     return this.#watch(REMOVAL, path, listener);
   }
 
-  #watch<S>(watched: Watched<S>, path: string, listener: WatchListener<S>): ReadingWatch {
-    checkArguments({ listener });
+  #watch<S>(
+    watched: Watched<S>,
+    path: string,
+    listener: WatchListener<S>,
+    onRefused?: (path: string) => void,
+  ): ReadingWatch {
+    checkArguments({ listener, onRefused }, { onRefused: maybe(FUNCTION) });
     this.#check(watched.operation, path);
-    return this.#watches.add(watched, path, listener);
+    return this.#watches.add(watched, path, listener, onRefused);
   }
 
   close(): Promise<void> {

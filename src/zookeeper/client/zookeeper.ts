@@ -224,11 +224,14 @@ export interface ZooKeeper {
    * now, and after every change, until the watch is closed. Changes in quick succession may come as one, but
    * the last call always has the newest state, across lost connections and sessions too. While there is no
    * connection there is no call. Listeners must not throw.
+   *
+   * @param onRefused called with the path when the servers refuse to read again what has been reported. The
+   * next state is reported even if it is the same one.
    */
-  watchChildren(path: string, listener: ChildrenListener): ReadingWatch;
+  watchChildren(path: string, listener: ChildrenListener, onRefused?: (path: string) => void): ReadingWatch;
 
   /** The same for a znode's data. */
-  watchData(path: string, listener: ZnodeListener): ReadingWatch;
+  watchData(path: string, listener: ZnodeListener, onRefused?: (path: string) => void): ReadingWatch;
 
   /**
    * Calls `listener` when a znode is removed, or where there is none: for paths that are not used again, such

@@ -154,7 +154,7 @@ function clusterNodeIdAt(path: string): number | undefined {
  * A task that allocates an id by creating this znode writes its version, the number of that transaction, a
  * moment later.
  */
-function claimOf({ data, stat }: Znode): Assignment | undefined {
+export function claimOf({ data, stat }: Znode): Assignment | undefined {
   const version = Number(stat.createdZxid);
   const claim = decodeAssignment(data, version);
   return claim !== undefined && typeof claim.nonce === 'string' ? claim : undefined;

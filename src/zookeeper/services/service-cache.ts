@@ -93,9 +93,9 @@ interface Read<P> {
  * disappear and return.
  *
  * Without a connection no instance disappears. After a reconnect everything is read again, and `stale` ends
- * when all of it has been read. An instance that may no longer be read is left out then, an unreadable one at
- * once. Not guaranteed: that each change is seen, only the last one; that a silent connection is known to be
- * lost before two thirds of the session's time-out.
+ * when all of it has been read. An instance that may no longer be read is left out after 5 seconds, an
+ * unreadable one at once. Not guaranteed: that each change is seen, only the last one; that a silent
+ * connection is known to be lost before two thirds of the session's time-out.
  *
  * `ready` resolves once all instances have been read. An instance that the servers refuse delays it by 5
  * seconds. While they refuse the list, it waits.

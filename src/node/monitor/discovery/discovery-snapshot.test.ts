@@ -94,11 +94,21 @@ describe('the requested path', () => {
   });
 });
 
+it.each([
+  [',"nonce":"x"', 4_294_967_297, undefined],
+  ['', undefined, 'unreadable: {"taskId":"a","nodeId":0}'],
+])('a node that names no version is a claim if it has a nonce: %j', (more, version, problem) => {
+  const data = Buffer.from(`{"taskId":"a","nodeId":0${more}}`);
+  const znode = { data, stat: { createdZxid: 4_294_967_297n } } as unknown as Znode;
+  const entry = entryOf('/discovery/nodes/00/08', { kind: 'node', nodeId: 0, clusterNodeId: 8 }, znode);
+  expect([entry.assignment?.version, entry.problem]).toEqual([version, problem]);
+});
+
 it.each(['{"taskId":"a","nodeId":0,"version":1,"more":', '{"more":'])(
   'the report on a znode can be written as JSON, however many levels its data have: %s',
   (begin) => {
     const deep = `${begin}${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
-    const znode = { data: Buffer.from(deep), stat: {} } as unknown as Znode;
+    const znode = { data: Buffer.from(deep), stat: { createdZxid: 1n } } as unknown as Znode;
     const entry = entryOf('/discovery/nodes/00/08', { kind: 'node', nodeId: 0, clusterNodeId: 8 }, znode);
     expect(JSON.parse(JSON.stringify(entryReport(entry)))).toMatchObject({
       nodeId: 0,

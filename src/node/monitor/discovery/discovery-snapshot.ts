@@ -15,6 +15,7 @@ import {
   SERVICES_PATH,
   STAMPS_PATH,
 } from '../../../zookeeper/discovery/layout.js';
+import { claimOf } from '../../../zookeeper/discovery/node-watcher.js';
 import type { DiscoveryReport, EntryReport } from '../../wire/cluster-snapshot.js';
 
 /** The meaning of a path in the discovery tree, by its names alone. */
@@ -199,8 +200,9 @@ export async function readDiscovery(
 }
 
 /** Decodes a znode at such a path. Never throws. */
-export function entryOf(path: string, parsed: EntryPath, { data, stat }: Znode): DiscoveryEntry {
-  const assignment = decodeAssignment(data);
+export function entryOf(path: string, parsed: EntryPath, znode: Znode): DiscoveryEntry {
+  const { data, stat } = znode;
+  const assignment = decodeAssignment(data) ?? (parsed.kind === 'node' ? claimOf(znode) : undefined);
   const text = data.toString('utf8');
   const nodeId = parsed.kind === 'node' ? parsed.nodeId : nodeIdOfRef(parsed.ref);
   let problem: string | undefined;

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../../test/support/virtual-clock.js';
 import { NameResolver } from './name-resolver.js';
@@ -26,6 +28,9 @@ function scripted() {
   };
   return { clock, begun, resolve, settle, most: () => most };
 }
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 
 const found = (...addresses: string[]) => ({ status: 'found', addresses });
 
@@ -94,6 +99,20 @@ describe('the addresses of a host', () => {
     await settle(({ answer }) => answer(['10.0.0.1']));
     await stays;
     expect([begun, clock.sleepers]).toEqual([['a.test'], 0]);
+  });
+
+  it('are forgotten once they are no longer valid, at the next lookup', async () => {
+    const { clock, resolve, settle } = scripted();
+    const lookUp = async (host: string) => {
+      const resolving = resolve(host);
+      await settle(({ answer }) => answer(['10.0.0.1']));
+      return new WeakRef(await resolving);
+    };
+    const [old, recent] = [await lookUp('a.test'), await clock.advance(1).then(() => lookUp('b.test'))];
+    await clock.advance(4_999);
+    await lookUp('c.test');
+    collectGarbage();
+    expect([old.deref(), recent.deref()]).toEqual([undefined, found('10.0.0.1')]);
   });
 
   it('are missing if the answer contains none', async () => {

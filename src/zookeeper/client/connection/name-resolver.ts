@@ -85,6 +85,8 @@ export class NameResolver {
     const resolution: Resolution = isWanted
       ? await this.#lookUp(host)
       : { status: 'failed', problem: 'no one asks' };
+    for (const [known, { at }] of this.#recent)
+      if (clock.monotonic() - at >= RECENT_MS) this.#recent.delete(known);
     if (resolution.status === 'found') this.#recent.set(host, { resolution, at: clock.monotonic() });
     this.#wanted.delete(host);
     return resolution;
