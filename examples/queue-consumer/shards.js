@@ -19,7 +19,7 @@ export async function followShards(url, start, signal) {
   const end = async (shard, work) => {
     work.ended ??= work.end();
     await work.ended;
-    if (running.get(shard) === work) running.delete(shard);
+    if (!work.fails && running.get(shard) === work) running.delete(shard);
   };
   const endAll = () => Promise.all([...running].map(([shard, work]) => end(shard, work)));
 
@@ -31,8 +31,13 @@ export async function followShards(url, start, signal) {
       const own = { token };
       running.set(shard, own);
       own.end = start(shard, token, async () => {
+        // It does not begin again, whatever comes before the answer.
+        own.fails = true;
+        // `start` itself may call this.
+        await undefined;
         await end(shard, own);
         await post(`${shard}/failed?token=${token}`);
+        if (running.get(shard) === own) running.delete(shard);
       });
     }
     if (event !== 'stop') return;

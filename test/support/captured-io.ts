@@ -34,6 +34,7 @@ export function capturedIo(screen?: Screen, clock = new VirtualClock()): Capture
       output.stdout += text;
     },
     taken: async () => true,
+    written: async () => undefined,
     stderr: (text) => {
       output.stderr += text;
     },

@@ -31,8 +31,8 @@ export function servedShards() {
   const bucket = new MemoryBucket(clock, 1);
   const closing: (() => void)[] = [];
 
-  /** A node whose work on shards may be under way. */
-  async function node({ hasToken = false, stopTimeoutMs = 30_000, count = COUNT } = {}) {
+  /** A node whose work on shards may be under way; `leaves`: that is to end before it takes part. */
+  async function node({ hasToken = false, stopTimeoutMs = 30_000, count = COUNT, leaves = false } = {}) {
     const monitor = new NodeMonitor();
     const lines: [string, string][] = [];
     const line = (level: string) => (_: unknown, text?: string) =>
@@ -82,7 +82,9 @@ export function servedShards() {
     });
     const lease = await inVirtualTime(clock, acquiring);
     monitor.hold(lease);
-    await inVirtualTime(clock, publisher.takePart(lease, log));
+    const taking = publisher.takePart(lease, log);
+    if (leaves) await publisher.leave(lease, lease.signal);
+    await inVirtualTime(clock, taking);
     return {
       ...{ lease, publisher, lines, isAway, messages },
       ask: (path: string, init?: RequestInit) => app.request(path, init),

@@ -5,6 +5,7 @@ import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { explain } from '../../core/base/errors.js';
+import { exitLost } from '../../core/base/host/exit-lost.js';
 import { containerSign, hostName } from '../../core/base/host/facts.js';
 import { systemClock, systemRandom } from '../../core/base/system.js';
 import { VERSION } from '../../core/base/version.js';
@@ -123,6 +124,7 @@ export async function main(beforeFlags?: () => void): Promise<void> {
       stdin: () => buffer(process.stdin),
       stdout: (text) => output.write(text),
       taken: () => output.taken(),
+      written: () => output.written(),
       stderr: (text) => stderr.write(text),
       onWarning: (listener) => {
         warn = listener;
@@ -153,6 +155,7 @@ export async function main(beforeFlags?: () => void): Promise<void> {
 async function exit(code: number): Promise<never> {
   for (const warning of early) stderr.write(`nodelease: warning: ${explain(warning)}\n`);
   await stderr.taken(readerTimeout(code));
+  if (code === ExitCode.leaseLost) exitLost();
   process.exit(code);
 }
 

@@ -49,7 +49,8 @@ for (const each of process.env.NODELEASE_ENVIRON?.split('\x01') ?? []) {
 }
 delete process.env.NODELEASE_ENVIRON;
 
-const mayKeep = !process.env.NODE_DISABLE_COMPILE_CACHE;
+// With such a umask anybody could write what later starts run.
+const mayKeep = !process.env.NODE_DISABLE_COMPILE_CACHE && (process.umask() & 2) !== 0;
 const chunks = new Map();
 const compiled = [];
 /** V8 refuses what it has compiled with other flags. */

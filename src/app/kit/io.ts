@@ -36,6 +36,8 @@ export interface Io {
    * False when the reader has gone.
    */
   readonly taken: () => Promise<boolean>;
+  /** Resolves when the reader has taken the answer so far, or cannot. */
+  readonly written: () => Promise<void>;
   /** Logs and complaints. Never waits for the reader. */
   readonly stderr: (text: string) => void;
   /** Gets the warnings of Node and the libraries, and what they print. */

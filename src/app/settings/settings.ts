@@ -173,7 +173,7 @@ function readStoreAccess(all: AllSettings, url: string): StoreAccess {
     if (other === own) continue;
     const useless = all.firstFlag((_, name) => name in (other?.settings ?? {}));
     const expected = `a store of ${listed(schemes.map((scheme) => `${scheme}://`))} with it`;
-    if (useless) refuse({ ...useless, text: '…' }, expected);
+    if (useless) refuse(useless, expected);
   }
   const server = all.find('endpoint');
   const endpoint = all.read('endpoint');

@@ -38,6 +38,16 @@ const settling = <T>(promise: Promise<T>) => {
 };
 
 describe('the end of a sidecar', () => {
+  it('before it takes part begins no shard, and gives the node id back', async () => {
+    const first = await node({ leaves: true });
+    const program = await first.follow();
+    await clock.advance(8_000);
+    expect(program.of('start')).toEqual([]);
+    const begun = clock.monotonic();
+    await inVirtualTime(clock, first.lease.release());
+    expect(clock.monotonic() - begun).toBeLessThan(1_000);
+  });
+
   it('asks the program that follows to stop all shards, and hands them on once it has answered', async () => {
     const { first, program, second } = await sidecar();
     const left = settling(first.leave());

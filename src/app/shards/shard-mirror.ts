@@ -76,6 +76,8 @@ export class ShardPublisher extends Publisher<ShardsNews> {
       if (!(error instanceof ConfigError && error.setting === 'count')) throw error;
       throw new ConfigError('--shards', error.value, error.expected);
     }
+    // The end did not wait for this.
+    if (this.#isLeaving) return this.#shards[Symbol.asyncDispose]();
     onAbort(lease.signal, () => this.ended('lost'));
     log.info(
       'shards: a program that follows /shards/events is asked to stop those that are to move; without one, they move when the work or the lease ends',
@@ -95,8 +97,8 @@ export class ShardPublisher extends Publisher<ShardsNews> {
    */
   async leave(lease: Pick<Lease, 'signal'>, hurry: AbortSignal): Promise<boolean> {
     const shards = this.#shards;
-    if (shards === undefined) return true;
     this.#isLeaving = true;
+    if (shards === undefined) return true;
     const closed = new Promise<true>((resolve) => {
       this.#closed = resolve;
     });

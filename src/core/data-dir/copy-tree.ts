@@ -163,7 +163,10 @@ async function finish(file: FileHandle, stats: Stats): Promise<void> {
 /** Owner, where this process may set it, mode and times. */
 async function keepAttributes(file: FileHandle, { uid, gid, mode, atimeMs, mtimeMs }: Stats): Promise<void> {
   if (process.geteuid?.() === 0) await unless(['EPERM', 'EINVAL'], file.chown(uid, gid));
-  await file.chmod(mode & 0o7777);
+  // With the rights of its owner a program must not get those of another one, such as this process.
+  const copy = await file.stat();
+  const isOwners = copy.isDirectory() || (copy.uid === uid && copy.gid === gid);
+  await file.chmod(mode & (isOwners ? 0o7777 : 0o1777));
   await file.utimes(atimeMs / 1_000, mtimeMs / 1_000);
 }
 

@@ -64,6 +64,7 @@ export async function writeMarker(
   before?: () => Promise<void>,
 ): Promise<void> {
   const draft = join(directory, DRAFT);
+  await rm(draft, { force: true });
   await writeDurably(draft, Buffer.from(JSON.stringify({ initializedAt, version, initializedFrom })));
   await before?.();
   await rename(draft, join(directory, MARKER));

@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   camundaMarker,
   contentOf,
@@ -199,6 +199,18 @@ describe('a new version', () => {
     chmodSync(join(source, 'd/e'), 0o755);
   });
 
+  it('keeps no set-user-ID bit where the owner changes', async () => {
+    const source = makeVersion(root, 3, 1, TREE);
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) execFileSync('chown', ['1234:4321', join(source, 'a')]);
+    chmodSync(join(source, 'a'), 0o6755);
+    // As where root may not change owners, or nodelease has another user.
+    const user = vi.spyOn(process as { geteuid(): number }, 'geteuid').mockReturnValue(1_000);
+    await prepare(2);
+    user.mockRestore();
+    expect(statSync(join(at(2), 'a')).mode & 0o7777).toBe(isRoot ? 0o755 : 0o6755);
+  });
+
   it('keeps the target of a link byte for byte', async () => {
     const target = Buffer.from([0x61, 0xe9]);
     symlinkSync(target, join(makeVersion(root, 3, 1, TREE), 'l'));
@@ -292,17 +304,23 @@ describe('the files of the version before', () => {
   });
 
   it.each([
-    ['removes its marker', (marker: string) => rmSync(marker)],
-    ['brings the marker of another version', (marker: string) => writeFileSync(marker, '{"version":1}')],
-  ])('are kept where a program that fetches a backup %s', async (_, change) => {
+    ['removes its marker', false, (marker: string) => rmSync(marker)],
+    [
+      'brings those of another version',
+      true,
+      (marker: string) => {
+        for (const file of [marker, `${marker}.tmp`]) writeFileSync(file, '{"version":1}');
+      },
+    ],
+  ])('are kept where a program that fetches a backup %s', async (_, copy, change) => {
     makeVersion(root, 3, 1, TREE);
-    const { end } = await prepare(2);
+    const { end } = await prepare(2, { copy });
     change(join(at(2), MARKER));
     writeFileSync(join(at(2), 'new'), 'data');
     await end();
     expect(await prepare(3)).toMatchObject({ restored: true });
     expect(readFileSync(join(at(3), 'new'), 'utf8')).toBe('data');
-    expect(inode(3, 'new')).toBe(inode(2, 'new'));
+    expect(inode(3, 'new') === inode(2, 'new')).toBe(!copy);
   });
 
   it('are the same files while they are linked: writing in place changes both, replacing one does not', async () => {

@@ -12,7 +12,7 @@ import { decodeMarker, MARKER, type Marker } from './marker.js';
 /** The directory of one version of a node id, by its path below the root, or another entry of that name. */
 export type VersionDir = { readonly version: number; readonly path: string } & (
   | { readonly state: 'valid'; readonly marker: Marker }
-  /** Its maker has not finished it. No command has ever run in it. */
+  /** Its maker has not finished it, and no command has run in it; or one has removed the marker, and was killed. */
   | { readonly state: 'unfinished' }
   /**
    * No program that follows the layout has made it like this: never used and never removed. `problem` is the

@@ -150,6 +150,13 @@ describe('acquire', () => {
     expect([lease.isValid(), lease.signal.aborted]).toEqual([false, false]);
   });
 
+  it('refuses a keeper that could not kill this process', async () => {
+    const pid = vi.spyOn(process, 'pid', 'get').mockReturnValue(1);
+    const options = { store: 'file:leases', keeper: 'worker' } as const;
+    await expect(acquire(options)).rejects.toThrow('keeper: expected inline in process 1 of a container');
+    pid.mockRestore();
+  });
+
   it('refuses options that are getters of a class, which a copy would not have', async () => {
     class Options {
       get store() {

@@ -75,6 +75,12 @@ async function fromWorker(options: SourceOptions): Promise<LeaseSource> {
       "the URL of a store outside this process when keeper is 'worker'",
     );
   }
+  if (killOnLoss && process.pid === 1)
+    throw new ConfigError(
+      'keeper',
+      'worker',
+      'inline in process 1 of a container, which no thread of it can kill; or an init (docker run --init, initProcessEnabled)',
+    );
   const { forThread } = await import('./worker/messages.js');
   const { acquireInWorker } = await import('./worker/worker-lease.js');
   const settings = { ...storeAccess(options), ...forThread(options), store, killOnLoss };

@@ -1,13 +1,11 @@
 import { onAbort } from '../../core/base/abort.js';
 import { sleepUntil } from '../../core/base/clock.js';
+import { exitLost } from '../../core/base/host/exit-lost.js';
 import { systemClock } from '../../core/base/system.js';
 import { afterWork } from '../../core/lease/hold/lease-home.js';
 import type { Lease, LeaseLostError } from '../../core/lease/model/lease.js';
 import { graceAfterLoss } from '../../core/lease/model/lease-timing.js';
 import type { HeldNode } from './hold-node.js';
-
-/** The exit code of a process that lost its lease. */
-const EXIT_LEASE_LOST = 76;
 
 /** What happens to the process when its lease is lost. */
 export type LossPolicy = 'exit' | 'signal' | ((error: LeaseLostError) => void);
@@ -61,5 +59,5 @@ export function manage(
 async function exitInTime(error: LeaseLostError) {
   const now = systemClock.monotonic();
   await sleepUntil(systemClock, now + graceAfterLoss(error, now));
-  process.exit(EXIT_LEASE_LOST);
+  exitLost();
 }

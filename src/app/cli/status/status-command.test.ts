@@ -472,6 +472,15 @@ describe('nodelease status --watch', () => {
     expect(reports.map(({ nodes }) => nodes.length)).toEqual([5, 5]);
   });
 
+  it('keeps nothing for a reader that pauses', async () => {
+    const { session, io, clock } = await scene();
+    const ended = showStatus(session, watch, { ...io, written: () => new Promise(() => undefined) });
+    await clock.advance(10_000);
+    expect(io.answer().match(/^ID /gm)).toHaveLength(1);
+    io.signals.emit('SIGINT');
+    expect(await ended).toBe(0);
+  });
+
   it('draws in one place on a terminal, and gives the cursor back', async () => {
     const { session, io, clock } = await scene({ screen: terminal });
     const ended = showStatus(session, watch, io);

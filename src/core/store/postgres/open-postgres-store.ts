@@ -18,7 +18,7 @@ import { PostgresLeaseStore } from './postgres-lease-store.js';
  * empty.
  */
 export interface PostgresStoreOptions extends Omit<ObjectStoreOptions, 'endpoint'> {
-  /** The store as its user wrote it: `postgres://USER@HOST:5432/DB/prefix`. */
+  /** The store: `postgres://USER@HOST:5432/DB/prefix`. */
   readonly url: string;
   /** The servers of one cluster, at least one. The one that takes writes is used. */
   readonly servers: readonly { readonly host: string; readonly port: number }[];

@@ -220,6 +220,18 @@ describe('the bundled command', () => {
     await rm(cache, { recursive: true });
     await writeFile(cache, 'a file where the folder would be');
     await start();
+    await rm(cache);
+    // Where anybody could write it.
+    const open = [
+      '-c',
+      'umask 0; exec "$@"',
+      'sh',
+      process.execPath,
+      join(copy, 'nodelease.js'),
+      '--version',
+    ];
+    expect((await runProcess('sh', open).exit).code).toBe(0);
+    expect(await readdir(copy)).not.toContain('compile-cache');
   });
 
   it('says in one line of its own until when an old Node.js is supported, and the SDK says nothing', async () => {

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { cliFile, killAll, runProcess, type TestProcess } from '../../../support/processes.js';
@@ -152,4 +154,33 @@ it('a partition that cannot be consumed is given up, and the others are consumed
   await expect.poll(() => ['0', '7'].flatMap((each) => readdirSync(join(queue, each)))).toEqual([]);
   consumer.kill('SIGTERM');
   expect((await consumer.exit).code, consumer.stderr()).toBe(0);
+});
+
+it('work that has failed does not begin again when the events do, before the failure is known', async () => {
+  let [streams, failures, starts] = [0, 0, 0];
+  const stop = new AbortController();
+  const server = createServer((request, response) => {
+    if (request.url === '/shards/events') {
+      streams += 1;
+      response.write('event: start\ndata: {"shard":3,"token":7,"deadline":null}\n\n');
+      if (streams === 1) stop.signal.addEventListener('abort', () => response.end());
+      return;
+    }
+    failures += Number(streams > 1 && request.url === '/shards/3/failed?token=7');
+    // Lost, until the events have come again, and some time after that.
+    if (failures === 3) stop.abort();
+    else if (failures < 3) return server.closeAllConnections();
+    response.writeHead(204).end();
+  });
+  const port = await freePort();
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  const { followShards } = await import(join(folder, 'shards.js'));
+  const start = (_shard: number, _token: number, fail: () => Promise<void>) => {
+    starts += 1;
+    void fail();
+    return async () => undefined;
+  };
+  await followShards(`http://127.0.0.1:${port}`, start, stop.signal);
+  expect([starts, failures]).toEqual([1, 3]);
+  server.close();
 });

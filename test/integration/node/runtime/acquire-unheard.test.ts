@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +7,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { runInProcess } from '../../../support/in-process.js';
 import { killAll, runProcess, type TestProcess } from '../../../support/processes.js';
 
-const PROGRAM = fileURLToPath(new URL('../../../fixtures/programs/by-environment.mjs', import.meta.url));
+const programAt = (name: string) =>
+  fileURLToPath(new URL(`../../../fixtures/programs/${name}.mjs`, import.meta.url));
 
 let folder: string;
 
@@ -18,9 +20,9 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
-function start(taskId: string): TestProcess {
+function start(taskId: string, program = 'by-environment'): TestProcess {
   const env = { NODELEASE_STORE: `file:${folder}`, NODELEASE_NODES: '1', NODELEASE_TASK_ID: taskId };
-  return runProcess(process.execPath, [PROGRAM], { env });
+  return runProcess(process.execPath, [programAt(program)], { env: { ...env, PIPE: `${folder}/pipe` } });
 }
 
 it('says on standard error, in one line each, that it waits for a free id and why it ends, without a listener', async () => {
@@ -38,4 +40,12 @@ it('says on standard error, in one line each, that it waits for a free id and wh
   waiting.kill('SIGKILL');
   await waiting.exit;
   expect(waiting.stderr()).toBe('nodelease: no node id is free: waiting\n');
+});
+
+it('is killed after a loss while a request to a disk waits, for which process.exit() would wait, too', async () => {
+  execFileSync('mkfifo', [`${folder}/pipe`]);
+  const holder = start('holder', 'waits-for-a-pipe');
+  await holder.waitForOutput(/id 0 version 1/);
+  await runInProcess(['release', '0', '--force', '--store', `file:${folder}`]);
+  expect(await holder.exit).toEqual({ code: null, signal: 'SIGKILL' });
 });
