@@ -31,13 +31,12 @@ export async function followShards(url, start, signal) {
       const own = { token };
       running.set(shard, own);
       own.end = start(shard, token, async () => {
-        // It does not begin again, whatever comes before the answer.
+        // It stays in `running`, and so does not begin again under this token.
         own.fails = true;
         // `start` itself may call this.
         await undefined;
         await end(shard, own);
         await post(`${shard}/failed?token=${token}`);
-        if (running.get(shard) === own) running.delete(shard);
       });
     }
     if (event !== 'stop') return;

@@ -35,7 +35,7 @@ export function proofs(minutes: number): readonly Proof[] {
       figures: (output) => [first(output, /^([\d,]+ ids)/m), 'none twice'],
     },
     {
-      claim: 'tests notice each change of what holds a lease',
+      claim: 'tests notice what is changed in what holds a lease',
       by: 'npm run mutate -- src/core/lease/hold',
       command: ['node', 'test/mutation/mutate.js', 'src/core/lease/hold'],
       figures: (output) => [

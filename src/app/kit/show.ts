@@ -78,7 +78,7 @@ async function watch(read: Reader, { json }: ShowOptions, io: Io): Promise<numbe
           } else if (failure !== undefined) complain(io, failure);
           else if (json) sayJson(io, reading.report());
           else sayLines(io, [...reading.lines(undefined), '']);
-          // A reader that pauses gets what there is then.
+          // While a reader pauses, nothing is read for it.
           await orAborted(io.written(), signal);
           await io.clock.sleep(WATCH_MS - (io.clock.monotonic() - begun), signal);
         }

@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   camundaMarker,
   contentOf,
@@ -206,8 +206,8 @@ describe('a new version', () => {
     chmodSync(join(source, 'a'), 0o6755);
     // As where root may not change owners, or nodelease has another user.
     const user = vi.spyOn(process as { geteuid(): number }, 'geteuid').mockReturnValue(1_000);
+    onTestFinished(() => user.mockRestore());
     await prepare(2);
-    user.mockRestore();
     expect(statSync(join(at(2), 'a')).mode & 0o7777).toBe(isRoot ? 0o755 : 0o6755);
   });
 

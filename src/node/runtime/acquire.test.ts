@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { newRoot, removeRoot } from '../../../test/support/data-dirs.js';
 import { systemClock } from '../../core/base/system.js';
 import type { DataDirEvent } from '../../core/data-dir/data-dir-options.js';
@@ -152,9 +152,9 @@ describe('acquire', () => {
 
   it('refuses a keeper that could not kill this process', async () => {
     const pid = vi.spyOn(process, 'pid', 'get').mockReturnValue(1);
+    onTestFinished(() => pid.mockRestore());
     const options = { store: 'file:leases', keeper: 'worker' } as const;
     await expect(acquire(options)).rejects.toThrow('keeper: expected inline in process 1 of a container');
-    pid.mockRestore();
   });
 
   it('refuses options that are getters of a class, which a copy would not have', async () => {

@@ -5,11 +5,11 @@ import { isMainThread } from 'node:worker_threads';
 const EXIT_LEASE_LOST = 76;
 
 /** Requests to a disk or to a name server. */
-const POOLED = /^(FSReq|Get(Addr|Name)Info)/;
+const POOLED = /^(FSReq|CloseReq|Get(Addr|Name)Info)/;
 
 /** Kills the process that has started this shell, if it is still there after half a second. */
 const KILL_PARENT =
-  'sleep 0.5; read -r _ _ _ parent _ </proc/$$/stat; [ "$parent" = "$0" ] && kill -9 "$parent"';
+  'sleep 0.5 || sleep 1; read -r _ _ _ parent _ </proc/$$/stat; [ "$parent" = "$0" ] && kill -9 "$parent"';
 
 /**
  * Ends this process since its lease is lost. process.exit() waits for the requests that are under way in the
@@ -19,8 +19,11 @@ const KILL_PARENT =
 export function exitLost(): never {
   if (isMainThread && process.getActiveResourcesInfo().some((each) => POOLED.test(each))) {
     if (process.pid === 1) process.abort();
-    // Where there is no shell, nothing ends the wait.
-    spawn('/bin/sh', ['-c', KILL_PARENT, `${process.pid}`], { detached: true, stdio: 'ignore' });
+    try {
+      spawn('/bin/sh', ['-c', KILL_PARENT, `${process.pid}`], { detached: true, stdio: 'ignore' });
+    } catch {
+      // As where there is no shell or no /proc: nothing ends the wait.
+    }
   }
   process.exit(EXIT_LEASE_LOST);
 }
